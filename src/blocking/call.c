@@ -19,10 +19,11 @@ struct wait {
     struct blocking_call *call;
     uint64_t deadline;
     bool may_abandon;
-    bool lacks_thread; /* BLOCK-1: none could be started */
+    uint64_t again_ns; /* BLOCK-1: no thread could be started, and the next attempt is after this time; 0: one was */
 };
 
-enum { AGAIN_NS = 50 * 1000 * 1000 }; /* a guess: hardly noticed, and 20 attempts a second cost little */
+/* Guesses: hardly noticed, and cheap if many callers lack a thread for long. */
+enum { AGAIN_MIN_NS = 50 * 1000 * 1000, AGAIN_MAX_NS = 1000 * 1000 * 1000 };
 
 /* Whether the caller may leave now. The lock is held. */
 static bool may_leave_locked(const struct wait *wait) {
@@ -43,8 +44,8 @@ static void leave_locked(const struct wait *wait, bool *left) {
 static int wait_once_locked(const struct wait *wait) {
     struct waiter waiter;
     bool leaves = may_leave_locked(wait), held = !leaves && cc__cancel_hold();
-    bool again = wait->lacks_thread && wait->call->state == CALL_QUEUED;
-    uint64_t until = leaves ? wait->deadline : WAIT_FOREVER, soon = again ? cc__clock_now() + AGAIN_NS : until;
+    bool again = wait->again_ns != 0 && wait->call->state == CALL_QUEUED;
+    uint64_t until = leaves ? wait->deadline : WAIT_FOREVER, soon = again ? cc__clock_now() + wait->again_ns : until;
     again = again && soon < until && cc__waiter_init(&waiter, cc__worker(), soon) == 0;
     int rc = again ? 0 : cc__waiter_init(&waiter, cc__worker(), until);
     if (rc != 0 && wait->call->state == CALL_QUEUED) return rc;
@@ -64,7 +65,10 @@ static int wait_once_locked(const struct wait *wait) {
 /* BLOCK-1. Releases the lock, and takes it again. */
 static CC_COLD void submit_again_locked(struct wait *wait) {
     cc__lock_release(&wait->pool->lock);
-    wait->lacks_thread = !cc__pool_submit_again(wait->pool);
+    if (cc__pool_submit_again(wait->pool))
+        wait->again_ns = 0;
+    else if (wait->again_ns < AGAIN_MAX_NS)
+        wait->again_ns *= 2;
     cc__lock_take(&wait->pool->lock);
 }
 
@@ -74,7 +78,7 @@ static int wait_for(struct wait *wait, bool *left) {
     cc__lock_take(&wait->pool->lock);
     while (rc == 0 && wait->call->state != CALL_DONE) {
         rc = wait_once_locked(wait);
-        if (rc == 0 && wait->lacks_thread && wait->call->state == CALL_QUEUED) submit_again_locked(wait);
+        if (rc == 0 && wait->again_ns != 0 && wait->call->state == CALL_QUEUED) submit_again_locked(wait);
     }
     if (rc < 0) return 0;
     if (rc > 0) leave_locked(wait, left);
@@ -92,7 +96,7 @@ static int hand_over(struct wait *wait, bool *left) {
     struct worker *w = cc__worker();
     int rc = w == NULL ? cc__upcall_enter(true) : 0;
     if (rc != 0) return rc;
-    wait->lacks_thread = !cc__pool_submit(wait->pool, wait->call);
+    wait->again_ns = cc__pool_submit(wait->pool, wait->call) ? 0 : AGAIN_MIN_NS;
     rc = wait_for(wait, left);
     if (w == NULL) cc__upcall_leave();
     return rc;
@@ -141,7 +145,7 @@ int cc_blocking_ex(CCTaskFn fn, void *arg, void **result, const CCBlockingOption
     if (!valid(fn, arg, o)) return EINVAL;
     if (result != NULL) *result = NULL;
     struct blocking_call call = {.fn = fn, .arg = arg, .cleanup = o->cleanup};
-    struct wait wait = {cc__pool_resolve(o->pool), &call, cc__wait_deadline(deadline), o->may_abandon, false};
+    struct wait wait = {cc__pool_resolve(o->pool), &call, cc__wait_deadline(deadline), o->may_abandon, 0};
     return o->may_abandon || o->arg_size > 0 ? run_allocated(&wait, result, o->arg_size) : run(&wait, result);
 }
 
