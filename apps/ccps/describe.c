@@ -219,21 +219,21 @@ static void describe_arms(uint64_t at, bool select, char *text, size_t size) {
     if (count > SHOWN && n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, "; ...");
 }
 
-/* The holder as it was recorded (lock/holder.h). */
-static void describe_holder(uint64_t owner, char *text, size_t size) {
+/* The holder as it was recorded (lock/holder.h). by: "held by". */
+static void describe_holder(const char *by, uint64_t owner, char *text, size_t size) {
     text[0] = '\0';
     if (owner == 0) return;
     if (owner & HOLDER_THREAD) {
-        snprintf(text, size, ", held by OS thread %d", HOLDER_TID(owner));
+        snprintf(text, size, ", %s OS thread %d", by, HOLDER_TID(owner));
         return;
     }
     const struct fiber_seen *f = find_fiber(BY_ID, owner);
     if (f != NULL && key_of(f, BY_ID) == owner) {
         char who[256];
         describe_fiber(f, who, sizeof who);
-        snprintf(text, size, ", held by %s", who);
+        snprintf(text, size, ", %s %s", by, who);
     } else {
-        snprintf(text, size, ", held by fiber %u.%u, which has ended", (uint32_t)owner - 1, (uint32_t)(owner >> 32));
+        snprintf(text, size, ", %s fiber %u.%u, which has ended", by, (uint32_t)owner - 1, (uint32_t)(owner >> 32));
     }
 }
 
@@ -242,8 +242,15 @@ static void describe_lock(enum wait_object kind, uint64_t at, char *text, size_t
     bool mutex = kind == OBJECT_MUTEX;
     uint64_t word = target_word(at + (mutex ? layout.mutex_word : layout.rwlock_word), 4);
     if (mutex ? word != 0 : (word & 1) != 0) /* readers leave no names */
-        describe_holder(target_word(at + (mutex ? layout.mutex_owner : layout.rwlock_owner), 8), holder, sizeof holder);
+        describe_holder("held by", target_word(at + (mutex ? layout.mutex_owner : layout.rwlock_owner), 8), holder,
+                        sizeof holder);
     snprintf(text, size, "for %s %#lx%s", mutex ? "mutex" : "reader-writer lock", (unsigned long)at, holder);
+}
+
+static void describe_once(uint64_t at, char *text, size_t size) {
+    char runner[300];
+    describe_holder("run by", target_word(at + layout.once_owner, 8), runner, sizeof runner);
+    snprintf(text, size, "for once %#lx%s", (unsigned long)at, runner);
 }
 
 static void describe_call(uint64_t at, char *text, size_t size) {
@@ -280,6 +287,9 @@ void describe_wait(unsigned reason, uint64_t object, char *text, size_t size) {
     case OBJECT_MUTEX:
     case OBJECT_RWLOCK:
         describe_lock(object_of(reason), object, text, size);
+        break;
+    case OBJECT_ONCE:
+        describe_once(object, text, size);
         break;
     case OBJECT_NURSERY:
         describe_nursery(object, what, sizeof what);

@@ -177,8 +177,10 @@ static void describe_lock(struct wait_what what, char *text, size_t size) {
         snprintf(holder, sizeof holder, "fiber %u.%u, which has ended", (uint32_t)id - 1, (uint32_t)(id >> 32));
     else if (id != 0)
         cc__describe_record(cc__pool_find(id), holder, sizeof holder);
-    snprintf(text, size, "for %s %p%s%s", cc__park_object(what.reason) == OBJECT_MUTEX ? "mutex" : "reader-writer lock",
-             what.object, holder[0] ? ", held by " : "", holder);
+    enum wait_object object = cc__park_object(what.reason);
+    const char *name = object == OBJECT_MUTEX ? "mutex" : object == OBJECT_ONCE ? "once" : "reader-writer lock";
+    const char *by = object == OBJECT_ONCE ? ", run by " : ", held by ";
+    snprintf(text, size, "for %s %p%s%s", name, what.object, holder[0] ? by : "", holder);
 }
 
 /* "for a blocking call, lookup at names.c:12" */
@@ -226,6 +228,7 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size) {
         break;
     case OBJECT_MUTEX:
     case OBJECT_RWLOCK:
+    case OBJECT_ONCE:
         describe_lock(what, text, size);
         break;
     case OBJECT_NURSERY:

@@ -95,6 +95,7 @@ enum wait_object {
     OBJECT_TIME,
     OBJECT_PROCESS,
     OBJECT_RWLOCK,
+    OBJECT_ONCE,
     OBJECT_CALL,
     OBJECT_FILE, /* a struct uring_wait */
     OBJECT_FD,   /* descriptors: the struct arms of the wait */

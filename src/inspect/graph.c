@@ -224,6 +224,7 @@ unsigned cc__graph_servers(struct wait_what what, const struct fiber *self, stru
         break;
     case OBJECT_MUTEX:
     case OBJECT_RWLOCK:
+    case OBJECT_ONCE:
         one = cc__wait_holder(what, &kind);
         break;
     case OBJECT_NURSERY:
@@ -281,6 +282,7 @@ static bool is_certain(struct wait_what what) {
     case OBJECT_TASK:
     case OBJECT_MUTEX:
     case OBJECT_RWLOCK:
+    case OBJECT_ONCE:
     case OBJECT_NURSERY:
         return true;
     default:

@@ -13,7 +13,7 @@
 
 #define LAYOUT_MAGIC UINT64_C(0x74756f79616c6363) /* in memory: "cclayout" */
 
-enum { LAYOUT_NOTE = 1, LAYOUT_VERSION = 5 };
+enum { LAYOUT_NOTE = 1, LAYOUT_VERSION = 6 };
 
 struct layout {
     uint64_t magic;

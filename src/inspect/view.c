@@ -203,11 +203,13 @@ uint32_t cc__wait_arms(struct wait_what what, struct arm *arms, uint32_t max) {
 uint64_t cc__wait_held_by(struct wait_what what) {
     struct mutex mutex;
     CCRWLock rw;
+    CCOnce once;
     enum wait_object object = cc__park_object(what.reason);
     if (object == OBJECT_MUTEX && cc__safe_copy(&mutex, what.object, sizeof mutex))
         return cc__get(&mutex.word) != 0 ? cc__get(&mutex.owner) : 0;
     if (object == OBJECT_RWLOCK && cc__safe_copy(&rw, what.object, sizeof rw))
         return rw.word & 1 ? rw.owner : 0; /* readers are not recorded */
+    if (object == OBJECT_ONCE && cc__safe_copy(&once, what.object, sizeof once)) return once.owner; /* while it runs */
     return 0;
 }
 

@@ -21,9 +21,9 @@ static bool mark_locked(struct wait_word *ww, uint32_t pending) {
     return (word & ~HAS_WAITERS) == pending;
 }
 
-int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline) {
+int cc__event_wait_slow(struct wait_word *ww, uint32_t pending, uint64_t deadline, enum park_reason reason) {
     cc__lock_take(&ww->lock);
-    if (mark_locked(ww, pending)) return cc__wait_word_wait_locked(ww, deadline, PARK_EVENT);
+    if (mark_locked(ww, pending)) return cc__wait_word_wait_locked(ww, deadline, reason);
     cc__lock_release(&ww->lock);
     return 0;
 }
@@ -71,7 +71,8 @@ int cc_event_wait_try(CCEvent *e) {
 
 int cc_event_wait_until(CCEvent *e, CCDeadline deadline) {
     int rc = cc_event_wait_try(e);
-    return rc == EAGAIN ? cc__event_wait_slow(cc__wait_word_of(e), UNSET, cc__wait_deadline(deadline)) : rc;
+    if (rc != EAGAIN) return rc;
+    return cc__event_wait_slow(cc__wait_word_of(e), UNSET, cc__wait_deadline(deadline), PARK_EVENT);
 }
 
 int cc_event_wait(CCEvent *e) {

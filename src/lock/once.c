@@ -47,7 +47,7 @@ static CC_NOINLINE int once_slow(struct once *once, void (*fn)(void *), void *ar
         uint32_t word = NEW;
         if (cc__cas(&ww->word, &word, RUNNING)) return run(once, fn, arg);
         cc__holder_again(&once->owner, "cc_once: object", once);
-        rc = cc__event_wait_slow(ww, RUNNING, WAIT_FOREVER); /* ONCE-1 */
+        rc = cc__event_wait_slow(ww, RUNNING, WAIT_FOREVER, PARK_ONCE); /* ONCE-1 */
     }
     return rc;
 }

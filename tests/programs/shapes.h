@@ -220,6 +220,34 @@ static void dead_event(void) {
     join(start("listener", waits_for_event, NULL));
 }
 
+static CCOnce once_a;
+static CCEvent once_runs;
+
+static void waits_in_once(void *unused) {
+    (void)unused;
+    cc_event_set(&once_runs); /* it runs */
+    MAY_FAIL(cc_mutex_lock(&mutex_a));
+}
+
+static void *runs_once(void *unused) {
+    MAY_FAIL(cc_once(&once_a, waits_in_once, unused));
+    return NULL;
+}
+
+static void *locks_and_waits_for_once(void *unused) {
+    CHECK_EQ(cc_mutex_lock(&mutex_a), 0);
+    CCTask first = start("first", runs_once, NULL);
+    MAY_FAIL(cc_event_wait(&once_runs));
+    MAY_FAIL(cc_once(&once_a, waits_in_once, unused));
+    join(first);
+    cc_mutex_unlock(&mutex_a);
+    return NULL;
+}
+
+static void dead_once(void) {
+    join(start("second", locks_and_waits_for_once, NULL));
+}
+
 static void *waits_for_cond(void *unused) {
     (void)unused;
     CHECK_EQ(cc_mutex_lock(&mutex_a), 0);
@@ -503,6 +531,7 @@ static const struct shape_case dead_shapes[] = {
     {"semaphore", dead_semaphore, {"'hungry' waits for semaphore"}},
     {"wait group", dead_wait_group, {"'patient' waits for wait group"}},
     {"event", dead_event, {"'listener' waits for event"}},
+    {"once", dead_once, {"a cycle of 2 waits", "'first' waits for mutex", "'second' waits for once", ", run by fiber"}},
     {"condition", dead_condition, {"'waiter' waits for condition"}},
     {"nursery",
      dead_nursery,
