@@ -42,9 +42,11 @@ static volatile sig_atomic_t interrupted;
 static void interrupt(int signal) {
     (void)signal;
     char bytes[4096];
+    int saved = errno;
     if (++interrupted == 50)
         while (read(full[0], bytes, sizeof bytes) > 0) {
         }
+    errno = saved;
 }
 
 /* Nobody reads stderr, a pipe, for a while, and handlers interrupt the write (no SA_RESTART). */
