@@ -82,7 +82,7 @@ TEST(fibers_are_where_they_were_started) {
 static CCEvent may_end;
 
 static void *waits_to_end(void *arg) {
-    *(bool *)arg = true;
+    *(_Atomic bool *)arg = true;
     MAY_FAIL(cc_event_wait(&may_end));
     return NULL;
 }
@@ -90,7 +90,7 @@ static void *waits_to_end(void *arg) {
 /* The first fiber of a host counts from its start on, whether it has run or not; so does one that a crash cancels. */
 static void *first_fiber(void *arg) {
     CCSimHost a = host_named("a");
-    bool begun = false, again = false;
+    _Atomic bool begun = false, again = false;
     may_end = (CCEvent){0};
     CHECK_EQ(cc_sim_start(a, waits_to_end, &begun), 0);
     CHECK_EQ(cc_sim_fibers(a), 1);
