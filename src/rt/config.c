@@ -12,6 +12,7 @@
 #include "sched/policy.h"
 #include "sched/sysmon.h"
 #include "sched/watch.h"
+#include "signal/signal.h"
 #include "sim/sim.h"
 #include "trace/timing.h"
 #include "trace/trace.h"
@@ -297,11 +298,12 @@ static int dump_signal(void) {
     const char *name, *text = value_of(ENV_DUMP_SIGNAL, &name);
     unsigned long long value;
     if (text == NULL) return SIGQUIT;
-    if (parse(text, false, &value) && value < 65 && value != SIGKILL && value != SIGSTOP) return (int)value;
+    if (parse(text, false, &value) && value < 65 && (value == 0 || !cc__signal_unusable((int)value))) return (int)value;
     const char *bare = strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(bare, names[i].name) == 0) return names[i].number;
-    cc__warn("ignoring CC_DUMP_SIGNAL=%.64s: it must be QUIT, USR1, USR2, HUP, WINCH, a signal's number, or 0 for none",
+    cc__warn("ignoring CC_DUMP_SIGNAL=%.64s: it must be QUIT, USR1, USR2, HUP, WINCH, the number of a signal that "
+             "can be handled, or 0 for none",
              text);
     return SIGQUIT;
 }

@@ -237,8 +237,7 @@ static void end_change(void) {
     pthread_mutex_unlock(&signals.change);
 }
 
-/* Signals that are never sent, or that end the program regardless of their action. */
-static bool cannot_be_had(int number) {
+bool cc__signal_unusable(int number) {
     switch (number) {
     case SIGKILL:
     case SIGSTOP:
@@ -259,7 +258,7 @@ static int read_set(const int *numbers, size_t count, uint64_t *set) {
     if (numbers == NULL || count == 0 || count > SIGNALS) return EINVAL;
     *set = 0;
     for (size_t i = 0; i < count; i++) {
-        if (cannot_be_had(numbers[i])) return EINVAL;
+        if (cc__signal_unusable(numbers[i])) return EINVAL;
         *set |= BIT(numbers[i]);
     }
     if (cc__sim_seed() != 0) return ENOTSUP;

@@ -225,6 +225,20 @@ TEST(several) {
     CHECK_EQ(size, 32 * 1024);
 }
 
+/* Signals that cannot request a dump: those that cannot be caught, or report a fault, or are the C library's. */
+TEST(dump_signals) {
+    static const char *const bad[] = {"9", "19", "11", "6", "32", "65", "SEGV", "-1"}, *const good[] = {"0", "10",
+                                                                                                        "SIGUSR2"};
+    unsigned workers;
+    size_t size;
+    clear();
+    for (size_t i = 0; i < array_len(bad); i++) check_bad("CC_DUMP_SIGNAL", bad[i]);
+    for (size_t i = 0; i < array_len(good); i++) {
+        CHECK_EQ(setenv("CC_DUMP_SIGNAL", good[i], 1), 0);
+        CHECK_EQ(run_captured(&workers, &size)[0], '\0');
+    }
+}
+
 /* The older name is used if the other one is not set, and is reported if its value is invalid. */
 TEST(older_names) {
     clear();
