@@ -299,6 +299,13 @@ void cc__fd_event(const struct poller_event *event, struct wakes *wakes) {
     cc__lock_release(&fd->lock);
 }
 
+void cc__fd_shut(struct io_use *use, unsigned sides) {
+    struct wakes wakes;
+    cc__wakes_init(&wakes);
+    cc__fd_event(&(struct poller_event){data_of(use->fd, use->word), sides}, &wakes);
+    cc__wakes_flush(&wakes);
+}
+
 /* only: only if it has that generation; otherwise any. */
 static int close_fd(struct io_use use, bool only) {
     struct io_fd *fd = use.fd;

@@ -109,6 +109,10 @@ int cc__fd_close(int number);
 /* For a caller that keeps it: EBADF also if it was closed without the library's knowledge and its number was reused. */
 int cc__fd_close_used(const struct io_use *use);
 
+/* These sides were shut down by a call of the caller, who has entered it: an edge, because the system reports none to
+ * the writer of a Unix socket. */
+void cc__fd_shut(struct io_use *use, unsigned sides);
+
 /* The number of edges, before an attempt. */
 CC_INLINE uint32_t cc__fd_edges(const struct io_fd *fd, enum io_side side) {
     return cc__get_acquire(&fd->side[side].edges); /* pairs with edge_locked: the attempt comes after it */

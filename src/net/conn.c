@@ -215,6 +215,7 @@ static int socket_shutdown(CCConn *c, bool read, bool write) {
     int error = cc__fd_enter(&use);
     if (error != 0) return error;
     error = -cc__os_shutdown(use.fd->number, read, write);
+    if (error == 0) cc__fd_shut(&use, (read ? POLLER_READ : 0u) | (write ? POLLER_WRITE : 0u));
     cc__fd_leave(&use);
     return error == ENOTSOCK ? EOPNOTSUPP : error;
 }

@@ -117,6 +117,42 @@ TEST_WORKERS(bytes_both_ways_and_half_close) {
     CHECK_EQ(cc_run(words, NULL, NULL), 0);
 }
 
+CC_TASK(write_until_shut, { CCConn *c; }) {
+    static const char bytes[1 << 16];
+    int error = 0;
+    while (error == 0) error = cc_write(self->c, bytes, sizeof bytes, NULL);
+    CHECK_EQ(error, EPIPE);
+    return NULL;
+}
+
+CC_TASK(read_until_shut, { CCConn *c; }) {
+    char byte;
+    size_t n;
+    CHECK_EQ(cc_read(self->c, &byte, 1, &n), 0);
+    CHECK_EQ(n, 0);
+    return NULL;
+}
+
+/* Nobody reads at the other end, or writes there. */
+static void *shut_while_in_use(void *arg) {
+    for (CCShut side = CC_SHUT_READ; side <= CC_SHUT_BOTH; side++) EACH_KIND(e) {
+            size_t waiters = cc_io_waiters();
+            CC_NURSERY(nursery) {
+                if (side & CC_SHUT_WRITE) CHECK_EQ(CC_GO_IN(nursery, write_until_shut, .c = e.here), 0);
+                if (side & CC_SHUT_READ) CHECK_EQ(CC_GO_IN(nursery, read_until_shut, .c = e.here), 0);
+                await_waiters(waiters + (side == CC_SHUT_BOTH ? 2 : 1));
+                CHECK_EQ(cc_shutdown(e.here, side), 0);
+            }
+            end(e);
+        }
+    return arg;
+}
+
+TEST_WORKERS(a_shutdown_ends_waits) {
+    CHECK_EQ(cc_run(shut_while_in_use, NULL, NULL), 0);
+    shut_while_in_use(NULL);
+}
+
 static void *on_a_thread(void *arg) {
     words(arg);
     return NULL;

@@ -318,6 +318,14 @@ static void *write_later(void *conn) {
     return NULL;
 }
 
+static void *write_until_shut(void *conn) {
+    static const char bytes[8192];
+    int error = 0;
+    while (error == 0) error = cc_write(conn, bytes, sizeof bytes, NULL);
+    CHECK_EQ(error, EPIPE);
+    return NULL;
+}
+
 static void *other_ways(void *arg) {
     CCConn *a, *b, *in, *out;
     CCReader reader;
@@ -364,6 +372,16 @@ static void *other_ways(void *arg) {
     CHECK_EQ(cc_conn_alive(in), ENODATA);
     cc_close(in);
     CHECK_EQ(cc_unix_send_fds(a, &(int){0}, 1, "x", 1), EOPNOTSUPP); /* not simulated */
+    CC_NURSERY(n) { /* a shutdown ends a write that waits, although nobody reads */
+        CCConn *full, *idle;
+        CHECK_EQ(cc_socketpair(&full, &idle), 0);
+        CHECK_EQ(cc_nursery_spawn(n, write_until_shut, full), 0);
+        CHECK_EQ(cc_sleep_ms(10), 0);
+        CHECK_EQ(cc_shutdown(full, CC_SHUT_WRITE), 0);
+        CHECK_EQ(cc_nursery_wait(n), 0);
+        cc_close(full);
+        cc_close(idle);
+    }
     CHECK_EQ(cc_shutdown(b, CC_SHUT_READ), 0);
     CHECK_EQ(cc_write(a, "x", 1, NULL), EPIPE);
     CHECK_EQ(cc_write(b, "x", 1, NULL), 0);
