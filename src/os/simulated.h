@@ -50,6 +50,7 @@ struct os_simulated {
     void (*unwatch)(int fd);
     unsigned (*wait)(struct poller_event *events);
     int (*look)(int fd, unsigned sides);
+    short (*poll)(int fd, short events); /* the result of an entry of poll(2) */
     /* When the next event happens by itself; UINT64_MAX: never. */
     uint64_t (*next_due)(void);
 

@@ -6,6 +6,7 @@
 #include "sim/sim.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -432,6 +433,18 @@ static int sys_look(int fd, unsigned sides) {
     return (int)ready;
 }
 
+static short sys_poll(int fd, short events) {
+    int error;
+    struct sock *s = cc__sys_enter(fd, &error);
+    if (s == NULL && error != -ECANCELED) return POLLNVAL;
+    unsigned sides = s != NULL ? cc__sys_sides(s) : POLLER_READ | POLLER_WRITE | POLLER_HANGUP;
+    int gone = s == NULL ? POLLHUP : is_stream(s) ? cc__stream_gone(s, &sides) : s->error != 0 ? POLLERR : 0;
+    if (s != NULL) cc__sys_leave();
+    return (short)(gone | (events & ((sides & POLLER_READ ? POLLIN | POLLRDNORM : 0) |
+                                     (sides & POLLER_WRITE ? POLLOUT | POLLWRNORM : 0) |
+                                     (sides & POLLER_HANGUP ? POLLRDHUP : 0))));
+}
+
 static uint64_t sys_next_due(void) {
     cc__lock_take(&cc__sys.lock);
     uint64_t next = cc__sys_next_packet(), due = cc__sys.ready_first != 0 ? cc__clock_now() : next;
@@ -468,6 +481,7 @@ const struct os_simulated cc__sys_table = {
     .unwatch = sys_unwatch,
     .wait = sys_wait,
     .look = sys_look,
+    .poll = sys_poll,
     .next_due = sys_next_due,
     .has_files = cc__sys_has_files,
     .file_read = cc__sys_file_read,

@@ -9,6 +9,7 @@
 #include "os/clock.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
@@ -194,6 +195,7 @@ int cc__stream_shutdown(struct sock *s, bool read, bool write) {
     if (write && !s->fin_sent) {
         s->fin_sent = true;
         send_end(s, PACKET_FIN);
+        if (s->fin_received) cc__sys_report(s, POLLER_READ | POLLER_WRITE | POLLER_HANGUP);
     }
     if (read) {
         s->no_reads = true;
@@ -349,6 +351,16 @@ unsigned cc__stream_sides(const struct sock *s) {
     if (s->error != 0 || s->broken || writes) ready |= POLLER_WRITE;
     if (s->broken || s->fin_received) ready |= POLLER_HANGUP;
     return ready;
+}
+
+int cc__stream_gone(const struct sock *s, unsigned *sides) {
+    if (s->is_pipe) { /* no_reads: its writing end */
+        *sides = s->no_reads ? POLLER_WRITE & *sides : s->count > 0 ? POLLER_READ : 0u;
+        return s->no_reads ? (s->broken || nobody_reads(s) ? POLLERR : 0) : s->fin_received ? POLLHUP : 0;
+    }
+    bool closed = s->is_local && s->fin_received && cc__sys_find(s->other) == NULL;
+    if (s->fin_sent) *sides |= POLLER_WRITE; /* it need not wait for its error */
+    return (s->broken || closed || (s->fin_sent && s->fin_received) ? POLLHUP : 0) | (s->error != 0 ? POLLERR : 0);
 }
 
 /* ---- arrival ---- */

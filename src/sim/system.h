@@ -256,6 +256,8 @@ int cc__stream_shutdown(struct sock *s, bool read, bool write);
 void cc__stream_close(struct sock *s);
 void cc__stream_deliver(struct packet *p);
 unsigned cc__stream_sides(const struct sock *s);
+/* POLLHUP and POLLERR, which poll(2) always reports; corrects *sides to what it says beside them. */
+int cc__stream_gone(const struct sock *s, unsigned *sides);
 /* That host is silent from now on, or has restarted and knows no connection: starts the probes by which its peers, and
  * its own connections, learn of it. */
 void cc__stream_expect_silence(uint32_t host, bool restarted);

@@ -184,11 +184,7 @@ static int look_simulated(const struct os_simulated *s, struct pollfd *fds, size
             int rc = look_at_all(p, 1);
             if (rc < 0) return rc;
         } else {
-            int sides = s->look(p->fd, cc__poller_sides(p->events) | POLLER_HANGUP);
-            if (sides < 0) p->revents = POLLNVAL;
-            if (sides > 0 && sides & POLLER_READ) p->revents |= p->events & (POLLIN | POLLRDNORM);
-            if (sides > 0 && sides & POLLER_WRITE) p->revents |= p->events & (POLLOUT | POLLWRNORM);
-            if (sides > 0 && sides & POLLER_HANGUP) p->revents |= p->events & POLLRDHUP;
+            p->revents = s->poll(p->fd, p->events);
         }
         ready += p->revents != 0;
     }

@@ -403,6 +403,99 @@ TEST(pairs_pipes_buffers_and_polls) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, other_ways, NULL, NULL), 0);
 }
 
+/* ---- what poll says ---- */
+
+/* Of connections and pipes in all of their states; the same for those of the system and for simulated ones. */
+struct polled {
+    short got[64];
+    size_t n;
+};
+
+static void poll_one(struct polled *p, CCConn *conn) {
+    static const short asked[] = {POLLIN | POLLOUT | POLLRDHUP, POLLIN, POLLOUT, 0};
+    for (int i = 0; i < 4; i++) {
+        struct pollfd one = {.fd = cc_conn_fd(conn), .events = asked[i]};
+        int error = cc_poll(&one, 1, CC_PASSED, NULL);
+        CHECK_EQ(error, one.revents != 0 ? 0 : ETIMEDOUT);
+        CHECK(p->n < sizeof p->got / sizeof *p->got);
+        p->got[p->n++] = one.revents;
+    }
+}
+
+/* Until the peer knows what was done here. */
+static void await_poll(CCConn *conn, short events) {
+    struct pollfd one = {.fd = cc_conn_fd(conn), .events = events};
+    CHECK_EQ(cc_poll(&one, 1, cc_after_ms(60 * 1000), NULL), 0);
+}
+
+static struct pair poll_pair(bool tcp) {
+    struct pair p = {NULL, NULL, NULL};
+    CCAddr addr;
+    if (!tcp) {
+        CHECK_EQ(cc_socketpair(&p.client, &p.server), 0);
+        return p;
+    }
+    CHECK_EQ(cc_listen(&p.listener, "tcp://127.0.0.1:0", NULL), 0);
+    CHECK_EQ(cc_listener_addr(p.listener, &addr), 0);
+    CHECK_EQ(cc_dial_addr(&p.client, &addr, NULL, CC_FOREVER), 0);
+    CHECK_EQ(cc_accept(p.listener, &p.server), 0);
+    cc_listener_close(p.listener);
+    return p;
+}
+
+static void *poll_all(void *polled) {
+    CCConn *in, *out;
+    char byte;
+    size_t n;
+    if (cc_sim_seed() != 0) use_net(calm_net());
+    for (int tcp = 0; tcp < 2; tcp++) {
+        struct pair p = poll_pair(tcp);
+        poll_one(polled, p.client);
+        CHECK_EQ(cc_write(p.server, "x", 1, NULL), 0);
+        await_poll(p.client, POLLIN);
+        CHECK_EQ(cc_shutdown(p.server, CC_SHUT_WRITE), 0);
+        await_poll(p.client, POLLRDHUP);
+        CHECK_EQ(cc_read(p.client, &byte, 1, &n), 0);
+        poll_one(polled, p.client);
+        CHECK_EQ(cc_shutdown(p.client, CC_SHUT_WRITE), 0);
+        await_poll(p.server, 0);
+        poll_one(polled, p.client);
+        poll_one(polled, p.server);
+        cc_close(p.client);
+        cc_close(p.server);
+        p = poll_pair(tcp);
+        cc_abort(p.server);
+        await_poll(p.client, 0);
+        poll_one(polled, p.client);
+        cc_close(p.client);
+    }
+    CHECK_EQ(cc_pipe(&in, &out), 0);
+    poll_one(polled, in);
+    poll_one(polled, out);
+    cc_close(out);
+    await_poll(in, 0);
+    poll_one(polled, in);
+    cc_close(in);
+    CHECK_EQ(cc_pipe(&in, &out), 0);
+    cc_close(in);
+    await_poll(out, 0);
+    poll_one(polled, out);
+    cc_close(out);
+    return NULL;
+}
+
+TEST(polls_say_what_the_system_says) {
+    struct polled real = {.n = 0};
+    CHECK_EQ(cc_run(poll_all, &real, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10 * 1000), 0);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct polled simulated = {.n = 0};
+        CHECK_EQ(cc_sim_run(seed, poll_all, &simulated, NULL), 0);
+        CHECK_EQ(simulated.n, real.n);
+        for (size_t i = 0; i < real.n; i++) CHECK_EQ(simulated.got[i], real.got[i]);
+    }
+}
+
 /* ---- accepting ---- */
 
 static void *accept_order(void *arg) {
