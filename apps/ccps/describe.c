@@ -157,6 +157,8 @@ static void describe_nursery(uint64_t at, char *text, size_t size) {
     struct scope_seen s = runtime_scope(at, &found);
     if (!found || !s.nursery)
         snprintf(text, size, "the end of a scope (%#lx)", (unsigned long)at);
+    else if (s.children == 0)
+        snprintf(text, size, "the end of nursery%s%s%s (%#lx)", cc__quoted(s.name), (unsigned long)at);
     else
         snprintf(text, size, "%u child%s of nursery%s%s%s (%#lx)", s.children, s.children == 1 ? "" : "ren",
                  cc__quoted(s.name), (unsigned long)at);
