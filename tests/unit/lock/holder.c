@@ -97,10 +97,13 @@ TEST_DIES(write_unlock_of_a_reader, "is held by readers; fiber ", .signal = SIGA
 
 /* Two callers give back one read lock at the same time, while a writer waits: one of them gets an error, however close
  * they are. Once in forty rounds both had seen the reader, and the second unlocked what was not locked: that went
- * unnoticed, and the lock was never free again. */
+ * unnoticed, and the lock was never free again. They hold read locks of their own: a caller that holds none, or only
+ * one, is refused before it looks at the lock (HOLDER-3). */
 static _Atomic int ready;
 
 static void *give_back(void *arg) {
+    CCRWLock own[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_rwlock_read_lock(&own[i]), 0);
     atomic_fetch_add(&ready, 1);
     while (atomic_load(&ready) < 2) {
     }
