@@ -595,7 +595,7 @@ TEST(one_that_ignores_sigterm_is_killed_with_its_group) {
 /* It ends, and leaves a process behind that does not. */
 static void *leaves_one_behind(void *arg) {
     CCProcess *p =
-        start_with((CCProcessOptions){.argv = SHELL("(trap '' TERM; sleep 1000) & trap 'exit 0' TERM; echo go; wait"),
+        start_with((CCProcessOptions){.argv = SHELL("trap 'exit 0' TERM; (trap '' TERM; echo go; sleep 1000) & wait"),
                                       .out = {.kind = CC_PROCESS_PIPE}});
     await_byte(p);
     int out = dup(cc_process_stdout(p));
