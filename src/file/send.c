@@ -15,7 +15,7 @@
 
 enum {
     SEND_MAX = 1024 * 1024, /* about what a socket's buffer accepts at once */
-    PIECE = 16 * 1024,
+    PAGE = 4096,            /* the least that there is */
 };
 
 struct range {
@@ -30,16 +30,15 @@ static bool is_missing(int fd, int64_t offset) {
     return cc__os_file_read_cached(fd, &one, 1, offset) == -EAGAIN;
 }
 
-/* Reads the range into the page cache. The send reports errors. */
+/* Reads a byte of each page of the range, and so the range into the page cache. The send reports errors. A byte at a
+ * time, because it runs on the caller's stack if no thread can be created. */
 static long read_range(void *arg) {
     struct range *r = arg;
-    char bytes[PIECE];
-    ssize_t n = 1;
-    for (size_t done = 0; done < r->size && n > 0; done += n > 0 ? (size_t)n : 0) {
-        size_t left = r->size - done;
-        struct iovec one = {bytes, left < PIECE ? left : PIECE};
-        n = cc__os_file_read(r->fd, &one, 1, r->offset + (int64_t)done);
-    }
+    int64_t end = r->offset + (int64_t)r->size;
+    char byte;
+    struct iovec one = {&byte, 1};
+    for (int64_t at = r->offset; at < end; at = (at / PAGE + 1) * PAGE)
+        if (cc__os_file_read(r->fd, &one, 1, at) <= 0) break;
     return 0;
 }
 
