@@ -303,6 +303,33 @@ TEST_WORKERS(no_thread_for_a_call) {
     end();
 }
 
+/* The pages of a file that is sent are read by the caller, who has the smallest stack. */
+static void *sends_without_thread(void *arg) {
+    int ends[2];
+    int64_t offset = 0;
+    size_t n = 0;
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(cc_file_write(fd, "1234567890", 10, 0, NULL), 0);
+    fail_arm(1, FAIL_THREAD, true);
+    arm(READ_CACHED, EAGAIN, 1);
+    CHECK_EQ(cc_fd_sendfile(ends[1], fd, &offset, 10, &n), 0);
+    CHECK_EQ(disarm(), 1);
+    CHECK(fail_disarm() >= 1);
+    CHECK(n == 10 && offset == 10);
+    CHECK_EQ(close(ends[0]) + close(ends[1]), 0);
+    return arg;
+}
+
+TEST_WORKERS(no_thread_for_a_file_that_is_sent) {
+    CCTask task;
+    begin("0");
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc_spawn(&task, sends_without_thread, NULL, &(CCSpawnOptions){.stack_size = CC_STACK_SIZE_MIN}), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    end();
+}
+
 /* Several calls wait for the thread that cannot be started. */
 CC_TASK(calls_without_thread, { atomic_int *failed; }) {
     int rc = cc_blocking(give_back, NULL, NULL);
