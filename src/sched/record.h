@@ -1,13 +1,14 @@
 /* record.h - what a worker writes to the recorder (trace/recorder.h). While that is off: one load.
  *
- * At level 0 a switch is one record: why the running fiber stops, and which one runs next. It is written when the next
- * one is known, before the switch, so the records of a ring are in the order of what the worker did. Level 0 is inline:
- * a few stores into the worker's own ring. What needs a clock is a call (trace_route.c). Wakes and spawns are recorded
- * here at level 0 only: at other levels they take their slow paths, which record them.
+ * A switch is one record: why the running fiber stops, and which one runs next. It is written when the next one is
+ * known, before the switch, so the records of a ring are in the order of what the worker did. Level 0 is inline: a few
+ * stores into the worker's own ring. At other levels switches are a call (trace_route.c). So are wakes and spawns if
+ * the CPU's cycle counter is not the clock: then they take their slow paths, which record them.
  */
 #ifndef CC_SCHED_RECORD_H
 #define CC_SCHED_RECORD_H
 
+#include "arch/cpu.h"
 #include "sched/sched.h"
 
 /* In trace_route.c; for any level, and any slot. */
@@ -35,10 +36,23 @@ CC_INLINE struct record_ring *cc__sched_ring(struct worker *w) {
     return cc__get_acquire(&w->core.ring); /* pairs with attach_locked */
 }
 
+CC_INLINE void cc__sched_record_at(struct record_ring *r, uint64_t when, enum record_kind kind, unsigned arg,
+                                   uint64_t body) {
+    cc__record_write(r, when << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | (uint64_t)kind, body);
+}
+
 CC_INLINE void cc__sched_record_turn(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg,
                                      uint64_t body) {
-    uint64_t when = cc__get(&w->core.turns) << RECORD_TIME_SHIFT;
-    cc__record_write(r, when | (uint64_t)arg << RECORD_ARG_SHIFT | (uint64_t)kind, body);
+    cc__sched_record_at(r, cc__get(&w->core.turns), kind, arg, body);
+}
+
+/* The time of a wake or spawn. False: it is not recorded inline. */
+CC_INLINE bool cc__sched_record_time(struct worker *w, struct record_ring *r, uint64_t *when) {
+    *when = cc__get(&w->core.turns);
+    if (likely(cc__ring_has_turns(r))) return true;
+    if (!cc__get(&cc__recorder.cycles)) return false;
+    *when = cc__cpu_cycles();
+    return true;
 }
 
 /* The running fiber yields, or ends, and the next one is chosen on the worker's own stack. */
@@ -80,17 +94,19 @@ CC_INLINE void cc__sched_record_park(struct worker *w, unsigned reason) {
 /* `f`'s wait was ended by a store, not by cc__state_claim, which would have recorded it. */
 CC_INLINE void cc__sched_record_wake(struct worker *w, const struct fiber *f, unsigned by) {
     struct record_ring *r = cc__sched_ring(w);
-    if (likely(r == NULL) || !cc__ring_has_turns(r)) return;
+    uint64_t when;
+    if (likely(r == NULL) || !cc__sched_record_time(w, r, &when)) return;
     uint64_t slot = cc__sched_record_near(r, f);
     if (unlikely(slot >= RECORD_NEAR)) slot = cc__sched_record_slot(f); /* no call, which would cost without it, too */
-    cc__sched_record_turn(w, r, REC_WAKE, by, slot);
+    cc__sched_record_at(r, when, REC_WAKE, by, slot);
 }
 
 /* A task without a name is about to start, on this worker, in no scope. */
 CC_INLINE void cc__sched_record_spawn(struct worker *w, const struct fiber *f) {
     struct record_ring *r = cc__sched_ring(w);
-    if (likely(r == NULL) || !cc__ring_has_turns(r)) return;
-    cc__sched_record_turn(w, r, REC_SPAWN, 0, f->slot | (uint64_t)cc__get(&f->generation) << 32);
+    uint64_t when;
+    if (likely(r == NULL) || !cc__sched_record_time(w, r, &when)) return;
+    cc__sched_record_at(r, when, REC_SPAWN, 0, f->slot | (uint64_t)cc__get(&f->generation) << 32);
     cc__record_write(r, (uint64_t)(uintptr_t)f->site << RECORD_TIME_SHIFT | REC_SPAWN_AT, (uintptr_t)f->fn);
 }
 

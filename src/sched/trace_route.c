@@ -5,8 +5,8 @@
  *            cc__state_claim
  *   spawns   check `spawns`
  *
- * The recorder uses the same routes for wakes and spawns, except at level 0, which records them inline (record.h). So
- * tracing costs nothing while it is off. A thread that changes the categories publishes them, then checks whether the
+ * The recorder uses the same routes for wakes and spawns if it cannot record them inline (record.h). So tracing costs
+ * nothing while it is off. A thread that changes the categories publishes them, then checks whether the
  * runtime runs; the thread that starts the runtime publishes that it runs, then reads the categories: at least one of
  * the two calls cc__sched_route_traces.
  */
@@ -29,7 +29,7 @@ static void route(_Atomic uint32_t *word, uint32_t bit, bool on) {
 void cc__sched_route_traces(void) {
     cc__lock_take(&cc__sched.trace_route.lock);
     uint32_t on = cc__get_seq(&cc__trace.on);
-    if (cc__recorder_level() == 0) on &= ~(uint32_t)TRACE_RECORD;
+    if (cc__recorder_level() == 0 || cc__get(&cc__recorder.cycles)) on &= ~(uint32_t)TRACE_RECORD;
     route(&cc__sched.spawns, SPAWNS_TRACED, on & (TRACE_SPAWN | TRACE_RECORD));
     route(&cc__sched.cancels, CANCELS_TRACED, on & (TRACE_PARK | TRACE_SPEC));
     bool wakes = (on & (TRACE_WAKE | TRACE_SPEC | TRACE_RECORD)) != 0;
@@ -112,15 +112,17 @@ static CC_NOINLINE unsigned stack_number(struct worker *w, const void *back) {
 
 CC_NOINLINE void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason,
                                             const struct fiber *next) {
-    uint64_t body = (uint64_t)cc__fiber_object(cc__get(&w->core.current)) & ((UINT64_C(1) << RECORD_OBJECT_BITS) - 1);
+    uint64_t object = (uint64_t)cc__fiber_object(cc__get(&w->core.current)) & ((UINT64_C(1) << RECORD_OBJECT_BITS) - 1);
     uint32_t slot = next != NULL ? slot_of(next) : 0;
-    if (next != NULL && cc__ring_has_turns(r) && slot >> RECORD_SLOT_BITS == 0) {
-        cc__sched_record_turn(w, r, REC_SWITCH, reason, cc__record_switch_body((uintptr_t)body, slot));
+    bool stacks = cc__recorder_level() == 2;
+    uint64_t stack = stacks ? stack_number(w, __builtin_return_address(0)) : 0;
+    uint64_t when = cc__record_time(cc__get(&w->core.turns));
+    if (next != NULL && !stacks && slot >> RECORD_SLOT_BITS == 0) {
+        cc__sched_record_at(r, when, REC_SWITCH, reason, cc__record_switch_body((uintptr_t)object, slot));
         return;
     }
-    if (cc__recorder_level() == 2) body |= (uint64_t)stack_number(w, __builtin_return_address(0)) << RECORD_OBJECT_BITS;
-    cc__record(r, cc__get(&w->core.turns), REC_PARK, reason, body);
-    if (next != NULL) cc__record(r, cc__get(&w->core.turns), REC_RUN, REC_NONE, slot);
+    cc__sched_record_at(r, when, REC_PARK, reason, object | stack << RECORD_OBJECT_BITS);
+    if (next != NULL) cc__sched_record_at(r, when, REC_RUN, REC_NONE, slot);
 }
 
 /* The ring of the calling thread, or NULL. */

@@ -17,7 +17,7 @@ static struct lock others;   /* of the last ring */
 
 /* ---- write ---- */
 
-static uint64_t now(uint64_t turn) {
+uint64_t cc__record_time(uint64_t turn) {
     bool turns = cc__get(&cc__recorder.recorded) == 1;
     if (turns && turn != RECORD_NO_TURN) return turn;
     if (likely(!turns && cc__get(&cc__recorder.cycles))) return cc__cpu_cycles();
@@ -30,7 +30,7 @@ static uint64_t now(uint64_t turn) {
 }
 
 void cc__record(struct record_ring *r, uint64_t turn, enum record_kind kind, unsigned arg, uint64_t body) {
-    cc__record_write(r, now(turn) << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | kind, body);
+    cc__record_write(r, cc__record_time(turn) << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | kind, body);
 }
 
 void cc__record_text(struct record_ring *r, const char *text) {
@@ -172,54 +172,73 @@ void cc__record_ring_named(struct record_ring *r, char island[RECORD_ISLAND_NAME
     island[RECORD_ISLAND_NAME - 1] = '\0';
 }
 
-void cc__recorder_forget(void) {
-    changing = others = (struct lock){0};
-}
-
 /* ---- stacks ---- */
 
+struct recorded_stack {
+    unsigned count;
+    const void *frame[RECORD_FRAMES];
+};
+
+/* An entry of `bucket` is set once, with a release, when the stack is complete. So a stack that is in the table is found
+ * without the lock. */
 static struct {
     struct lock lock;
     unsigned count;
-    uint16_t bucket[2 * RECORD_STACKS]; /* open addressing; 0: free */
-    struct {
-        unsigned count;
-        const void *frame[RECORD_FRAMES];
-    } * stack; /* RECORD_STACKS + 1 of them */
+    _Atomic uint16_t bucket[2 * RECORD_STACKS]; /* open addressing; 0: free */
+    struct recorded_stack *_Atomic stack;       /* RECORD_STACKS + 1 of them */
 } stacks;
+
+/* The number of the stack; 0: it is not in the table. *at: where it was found, or belongs. */
+static unsigned find_stack(const struct recorded_stack *table, const void *const *frames, unsigned count, size_t *at) {
+    for (;; ++*at) {
+        *at %= array_len(stacks.bucket);
+        unsigned number = cc__get_acquire(&stacks.bucket[*at]); /* pairs with add_stack */
+        const struct recorded_stack *s = &table[number];
+        if (number == 0 || (s->count == count && memcmp(s->frame, frames, count * sizeof frames[0]) == 0))
+            return number;
+    }
+}
+
+static CC_NOINLINE unsigned add_stack(const void *const *frames, unsigned count, size_t at) {
+    unsigned number = 0;
+    cc__lock_take(&stacks.lock);
+    struct recorded_stack *table = cc__get(&stacks.stack);
+    if (table == NULL) {
+        table = cc__mem_alloc((RECORD_STACKS + 1) * sizeof *table);
+        cc__set_release(&stacks.stack, table); /* pairs with cc__record_stack */
+    }
+    if (table != NULL) number = find_stack(table, frames, count, &at);
+    if (table != NULL && number == 0 && stacks.count < RECORD_STACKS) {
+        number = ++stacks.count;
+        table[number].count = count;
+        memcpy(table[number].frame, frames, count * sizeof frames[0]);
+        cc__set_release(&stacks.bucket[at], (uint16_t)number); /* pairs with find_stack */
+    }
+    cc__lock_release(&stacks.lock);
+    return number;
+}
 
 unsigned cc__record_stack(const void *const *frames, unsigned count) {
     uint64_t hash = count;
     for (unsigned i = 0; i < count; i++) hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    unsigned number = 0;
-    cc__lock_take(&stacks.lock);
-    if (stacks.stack == NULL) stacks.stack = cc__mem_alloc((RECORD_STACKS + 1) * sizeof *stacks.stack);
-    for (size_t at = hash >> 32; stacks.stack != NULL; at++) {
-        at %= array_len(stacks.bucket);
-        number = stacks.bucket[at];
-        if (number == 0) {
-            if (stacks.count == RECORD_STACKS) break;
-            number = ++stacks.count;
-            stacks.bucket[at] = (uint16_t)number;
-            stacks.stack[number].count = count;
-            memcpy(stacks.stack[number].frame, frames, count * sizeof frames[0]);
-            break;
-        }
-        if (stacks.stack[number].count == count &&
-            memcmp(stacks.stack[number].frame, frames, count * sizeof frames[0]) == 0)
-            break;
-    }
-    cc__lock_release(&stacks.lock);
-    return number;
+    size_t at = (size_t)(hash >> 32);
+    const struct recorded_stack *table = cc__get_acquire(&stacks.stack); /* pairs with add_stack */
+    unsigned number = table != NULL ? find_stack(table, frames, count, &at) : 0;
+    return number != 0 ? number : add_stack(frames, count, at);
 }
 
 unsigned cc__record_stack_frames(unsigned number, const void **frames) {
     unsigned count = 0;
     cc__lock_take(&stacks.lock);
     if (number != 0 && number <= stacks.count) {
-        count = stacks.stack[number].count;
-        memcpy(frames, stacks.stack[number].frame, count * sizeof frames[0]);
+        const struct recorded_stack *s = &cc__get(&stacks.stack)[number];
+        count = s->count;
+        memcpy(frames, s->frame, count * sizeof frames[0]);
     }
     cc__lock_release(&stacks.lock);
     return count;
+}
+
+void cc__recorder_forget(void) {
+    changing = others = stacks.lock = (struct lock){0};
 }

@@ -1,16 +1,16 @@
 /* recorder.h - the recorder: the latest events of each worker, in its own ring.
  *
  * Off, it costs one load at each switch, wake and spawn. On, an event is one record of 16 bytes, or several in a row,
- * written by the worker without a lock. At level 0 that happens on the fast paths (sched/record.h); at the others,
- * which need a clock, wakes and spawns take their slow paths (sched/trace_route.c). Threads that are not workers share
- * the last ring, under a lock.
+ * written by the worker without a lock. That happens on the fast paths (sched/record.h). Where a time takes more than
+ * an instruction, wakes and spawns take their slow paths (sched/trace_route.c). Threads that are not workers share the
+ * last ring, under a lock.
  *
  *   head   63 .................. 16 15 ...... 6 5 .. 0      body
  *          when                     argument    kind
  *
  *   RUN        what the one that ran did: YIELD, END, 0     slot: the fiber gets the CPU
  *   PARK       reason                                       object | number of the stack << 48; of the one that runs
- *   SWITCH     reason                                       object << 16 | slot: PARK, then RUN, at level 0
+ *   SWITCH     reason                                       object << 16 | slot: PARK, then RUN, without a stack
  *   YIELD, END -                                            -, of the one that runs
  *   WAKE       enum wake_reason                             slot
  *   SPAWN      -                                            slot | generation << 32
@@ -147,7 +147,9 @@ CC_INLINE void cc__record_write(struct record_ring *r, uint64_t head, uint64_t b
 /* A thread that is not a worker has no turns: its records have the time in ns at level 0. */
 #define RECORD_NO_TURN UINT64_MAX
 
-/* The same with the current time. turn: the worker's, or RECORD_NO_TURN. */
+/* The current time. turn: the worker's, or RECORD_NO_TURN. */
+uint64_t cc__record_time(uint64_t turn);
+/* One record with the current time. */
 void cc__record(struct record_ring *r, uint64_t turn, enum record_kind kind, unsigned arg, uint64_t body);
 /* Records of text, behind another one; at most 255 bytes. */
 void cc__record_text(struct record_ring *r, const char *text);
@@ -192,7 +194,7 @@ struct record_ring *cc__recorder_ring(unsigned worker);
 enum { RECORD_ISLAND_NAME = 16 };
 void cc__record_ring_name(struct record_ring *r, const char *island);
 void cc__record_ring_named(struct record_ring *r, char island[RECORD_ISLAND_NAME]);
-/* In a forked child: resets the lock, whose holder no longer exists. */
+/* In a forked child: resets the locks, whose holders no longer exist. */
 void cc__recorder_forget(void);
 
 /* ---- stacks, at level 2 ---- */

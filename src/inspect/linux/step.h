@@ -1,11 +1,22 @@
-/* step.h - from a frame to its caller's: internals of unwind.c, guess.c and expression.c. */
+/* step.h - from a frame to its caller's: internals of unwind.c, simple.c, guess.c and expression.c. */
 #ifndef CC_INSPECT_LINUX_STEP_H
 #define CC_INSPECT_LINUX_STEP_H
 
 #include "inspect/linux/cfi.h"
 #include "inspect/unwind.h"
 
-/* One word of the stack. */
+enum { UNWIND_STEPS = 256, UNWIND_FRAMES = 64 };
+
+/* One word of a mapped stack, in any frame, which sanitizers would report. */
+#if defined(CC_ASAN) || defined(CC_TSAN)
+uintptr_t cc__stack_load(uintptr_t at);
+#else
+CC_INLINE uintptr_t cc__stack_load(uintptr_t at) {
+    return *(const volatile uintptr_t *)at;
+}
+#endif
+
+/* One word of a picture's stack. */
 bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word);
 
 enum step { STEP_UP, STEP_END, STEP_LOST };
@@ -26,5 +37,15 @@ bool cc__guess_step(const struct picture *p, struct registers *regs, bool *exact
  * NULL. False: it is damaged, or needs an unknown register or unreadable memory. */
 bool cc__expression_run(const struct picture *p, const struct registers *regs, uintptr_t at, const uintptr_t *first,
                         uintptr_t *result);
+
+/* A mapped stack, and what simple rows need. */
+struct walk {
+    uintptr_t pc, fp, sp; /* of the frame; first: of an instruction */
+    uintptr_t low, top;   /* the stack is [low, top) */
+    uintptr_t back;       /* as in struct picture */
+};
+
+/* As cc__unwind, but 0 if a row is not simple (simple.c). */
+unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max);
 
 #endif

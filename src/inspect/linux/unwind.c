@@ -5,14 +5,13 @@
 #include "inspect/linux/step.h"
 #include "os/safe_copy.h"
 
-enum { STEPS_MAX = 256, FRAMES_MAX = 64 };
-
 /* ---- memory ---- */
 
-/* Reads other functions' frames, which sanitizers would report. */
-static CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN uintptr_t load(uintptr_t at) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+CC_NOINLINE __attribute__((no_sanitize("address", "undefined"))) CC_NO_TSAN uintptr_t cc__stack_load(uintptr_t at) {
     return *(const volatile uintptr_t *)at;
 }
+#endif
 
 bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word) {
     if (at < p->low || at > p->top - sizeof *word || at % sizeof *word != 0) return false;
@@ -22,7 +21,7 @@ bool cc__picture_word(const struct picture *p, uintptr_t at, uintptr_t *word) {
         return true;
     }
     if (!p->mapped) return cc__safe_copy(word, (const void *)at, sizeof *word);
-    *word = load(at);
+    *word = cc__stack_load(at);
     cc__san_define(word, sizeof *word);
     return true;
 }
@@ -137,8 +136,8 @@ unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, 
     bool exact = true, sure = true, begun = p->back == 0;
     unsigned n = 0;
     *doubt = (struct doubt){0};
-    if (max > FRAMES_MAX) max = FRAMES_MAX;
-    for (unsigned steps = 0; n < max && steps < STEPS_MAX; steps++) {
+    if (max > UNWIND_FRAMES) max = UNWIND_FRAMES;
+    for (unsigned steps = 0; n < max && steps < UNWIND_STEPS; steps++) {
         begun = begun || at.pc == p->back;
         if (begun) {
             doubt->guessed |= (uint64_t)!sure << n;
@@ -151,16 +150,6 @@ unsigned cc__unwind(const struct picture *p, const void **frames, unsigned max, 
         doubt->cut = step == STEP_LOST;
         break;
     }
-    return n;
-}
-
-CC_NOINLINE unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames,
-                                     unsigned max, struct doubt *doubt) {
-    struct picture p = {.regs = cc__registers_here(), .low = (uintptr_t)low, .top = (uintptr_t)top, .mapped = true};
-    p.back = cc__registers_strip((uintptr_t)back);
-    unsigned n = cc__unwind(&p, frames, max, doubt);
-    if (n == 0 && back != NULL && max > 0) frames[n++] = back; /* the one frame that is known */
-    __asm__ volatile("" ::: "memory");                         /* this frame stays until then */
     return n;
 }
 

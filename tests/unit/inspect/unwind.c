@@ -9,7 +9,7 @@
 #include "arch/escape.h"
 #include "base/attr.h"
 #include "base/san.h"
-#include "inspect/linux/cfi.h"
+#include "inspect/linux/step.h"
 #include "inspect/sample.h"
 #include "inspect/symbol.h"
 #include "inspect/threads.h"
@@ -175,8 +175,24 @@ RUNG yield_here(struct visit *v) {
     STAY();
 }
 
+/* A second time finds the same, from cached rows; so does the unwinder for stacks of others. */
+static void check_again(const struct visit *v, struct picture p, const void *back) {
+    const void *frames[FRAMES];
+    struct doubt doubt;
+    unsigned n = cc__unwind(&p, frames, FRAMES, &doubt);
+    CHECK(n > 1 && v->count > 2);
+    CHECK_EQ(n - 1, v->count - 2); /* without the frames of cc__unwind_here and its caller */
+    CHECK_EQ(memcmp(frames + 1, v->frames + 2, (n - 1) * sizeof frames[0]), 0);
+    CHECK_EQ(doubt.guessed >> 1, v->doubt.guessed >> 2);
+    CHECK_EQ(cc__unwind_here(v->bottom, v->top, back, frames, FRAMES, &doubt), n - 1);
+    CHECK_EQ(memcmp(frames, v->frames + 2, (n - 1) * sizeof frames[0]), 0);
+}
+
 RUNG look_here(struct visit *v) {
+    struct picture p = {
+        .regs = cc__registers_here(), .low = (uintptr_t)v->bottom, .top = (uintptr_t)v->top, .mapped = true};
     v->count = cc__unwind_here(v->bottom, v->top, NULL, v->frames, FRAMES, &v->doubt);
+    check_again(v, p, __builtin_return_address(0));
     v->others_count = backtrace(v->others, FRAMES);
     STAY();
 }
@@ -438,6 +454,55 @@ TEST(as_the_c_library_sees_it) {
     compare_with_libc(&w);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
 }
+
+/* ---- simple rows ---- */
+
+#ifndef CC_ARCH_UCONTEXT
+/* Of plain functions: cc__unwind_simple suffices, and does not leave the stack. */
+static CC_NOINLINE void look_deep(struct visit *v, unsigned depth) {
+    if (depth > 0) {
+        look_deep(v, depth - 1);
+    } else {
+        struct walk w = {.low = (uintptr_t)v->bottom, .top = (uintptr_t)v->top};
+        w.fp = (uintptr_t)__builtin_frame_address(0);
+        cc__registers_read(&w.pc, &w.sp);
+        v->count = cc__unwind_simple(w, v->frames, FRAMES);
+        v->others_count = backtrace(v->others, FRAMES);
+        const void *frames[FRAMES];
+        CHECK_EQ(cc__unwind_simple(w, frames, 4), 4);
+        CHECK_EQ(memcmp(frames, v->frames, 4 * sizeof frames[0]), 0);
+        for (w.top = w.sp; w.top < v->amount; w.top += sizeof w.top)
+            CHECK_EQ(cc__unwind_simple(w, frames, FRAMES), 0); /* it ends in the middle of the frames */
+        CHECK_EQ(cc__unwind_simple((struct walk){.pc = w.pc, .sp = w.sp, .top = w.sp}, frames, FRAMES), 0);
+    }
+    STAY();
+}
+
+static CC_NOINLINE void *deep_main(void *arg) {
+    struct visit *v = arg;
+    const struct stack *s = cc__get(&cc__sched_current(cc__worker())->stack);
+    v->bottom = s->base + cc__stack_guard_size(s);
+    v->top = s->base + cc__stack_size(s);
+    v->amount = (uintptr_t)__builtin_frame_address(0);
+    look_deep(v, 10);
+    STAY();
+    return NULL;
+}
+
+TEST(through_simple_rows) {
+    struct visit v = {0};
+    start_runtime();
+    CCTask task;
+    CHECK_EQ(cc_spawn(&task, deep_main, &v, &(CCSpawnOptions){.stack_size = 256 * 1024}), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    print_frames(v.frames, v.count, v.doubt);
+    int skip = 0;
+    while (skip < v.others_count && v.others[skip] != v.frames[1]) skip++;
+    CHECK(v.count > 12 && v.others_count - skip == (int)v.count - 1);
+    CHECK_EQ(memcmp(v.frames + 1, v.others + skip, (v.count - 1) * sizeof v.frames[0]), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+}
+#endif
 
 /* ---- those that wait ---- */
 
