@@ -3,6 +3,7 @@
 
 #include "../crew.h"
 #include "base/mem.h"
+#include "os/thread.h"
 #include "sched/inbox.h"
 #include "sched/sched.h"
 
@@ -106,6 +107,15 @@ static void *does_nothing(void *arg) {
     return arg;
 }
 
+/* One worker is blocked. The other one has looked for work for the last time, and sleeps. */
+static void await_both_asleep(void) {
+    for (;; sched_yield()) {
+        if (want_idle(cc__get_seq(&cc__sched.want)) == 0) continue;
+        if (cc__thread_state(cc__get(&cc__sched.workers[0].remote.tid)) == 'R') continue;
+        if (cc__thread_state(cc__get(&cc__sched.workers[1].remote.tid)) != 'R') return;
+    }
+}
+
 /* The sender assumes that a worker searches, and notifies only the receiving worker; that one is blocked, and the other
  * worker sleeps. Its next tick finds what was sent (IDLE-4). */
 TEST(of_a_blocked_worker_is_found) {
@@ -115,7 +125,7 @@ TEST(of_a_blocked_worker_is_found) {
     CHECK_EQ(cc_spawn(&blocker, blocks, NULL, NULL), 0);
     while (cc__get_acquire(&blocked) == 0) sched_yield();
     for (int i = 0; i < 4; i++) { /* alternately to both */
-        while (want_idle(cc__get_seq(&cc__sched.want)) == 0) sched_yield();
+        await_both_asleep();
         cc__add_seq(&cc__sched.want, WANT_SEARCHING);
         CHECK_EQ(cc_spawn(&sent, does_nothing, NULL, NULL), 0);
         cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
