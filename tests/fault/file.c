@@ -65,7 +65,15 @@ static bool fails(enum kind kind) {
     type __wrap_##name parameters {                        \
         return fails(kind) ? -1 : __real_##name arguments; \
     }
-WRAP(ssize_t, preadv2, READ_CACHED, (int fd, const struct iovec *p, int n, off_t o, int f), (fd, p, n, o, f))
+/* A byte that is not in the page cache; -1: none. */
+static _Atomic off_t missing = -1;
+ssize_t __real_preadv2(int fd, const struct iovec *p, int n, off_t o, int f);
+ssize_t __wrap_preadv2(int fd, const struct iovec *p, int n, off_t o, int f);
+ssize_t __wrap_preadv2(int fd, const struct iovec *p, int n, off_t o, int f) {
+    bool absent = atomic_load(&missing) == o;
+    if (absent) cc__errno_set(EAGAIN);
+    return absent || fails(READ_CACHED) ? -1 : __real_preadv2(fd, p, n, o, f);
+}
 WRAP(ssize_t, preadv, READ, (int fd, const struct iovec *p, int n, off_t o), (fd, p, n, o))
 WRAP(ssize_t, pwritev, WRITE, (int fd, const struct iovec *p, int n, off_t o), (fd, p, n, o))
 WRAP(int, fsync, SYNC, (int fd), (fd))
@@ -318,6 +326,33 @@ static void *sends_without_thread(void *arg) {
     CHECK(n == 10 && offset == 10);
     CHECK_EQ(close(ends[0]) + close(ends[1]), 0);
     return arg;
+}
+
+/* FILE-5, if the count goes beyond the end of the file: its last byte is not cached, and so the pool reads the file. */
+static void *sends_to_the_end(void *arg) {
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(cc_file_write(fd, "1234567890", 10, 0, NULL), 0);
+    for (int64_t at = 0; at <= 10; at++) {
+        int64_t offset = at;
+        size_t n = 0;
+        atomic_store(&missing, 9);
+        arm(READ, EIO, 1); /* the pool's read */
+        CHECK_EQ(cc_fd_sendfile(ends[1], fd, &offset, 100000, &n), 0);
+        CHECK_EQ(disarm(), at < 10);
+        atomic_store(&missing, -1);
+        CHECK(n == (size_t)(10 - at) && offset == 10);
+    }
+    CHECK_EQ(close(ends[0]) + close(ends[1]), 0);
+    return arg;
+}
+
+TEST_WORKERS(the_last_byte_of_a_file_that_is_sent_is_not_cached) {
+    begin("0");
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(cc_run(sends_to_the_end, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(10000), 0);
+    end();
 }
 
 TEST_WORKERS(no_thread_for_a_file_that_is_sent) {
