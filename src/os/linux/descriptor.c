@@ -278,12 +278,15 @@ int cc__os_connected(int fd) {
     return rc < 0 ? rc : -error;
 }
 
+/* What the kernel sends at most. It rejects a count that together with the offset exceeds a signed number. */
+enum { SEND_MAX = 0x7ffff000 };
+
 ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
     if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
     struct quiet quiet;
     ssize_t put;
     quiet_begin(&quiet);
-    CALL(put, sendfile(to, from, offset, count));
+    CALL(put, sendfile(to, from, offset, count < SEND_MAX ? count : SEND_MAX));
     quiet_end(&quiet, true);
     return put;
 }
@@ -296,6 +299,7 @@ ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
     struct quiet quiet;
     ssize_t moved;
     quiet_begin(&quiet);
+    count = count < SEND_MAX ? count : SEND_MAX;
     CALL(moved, splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
     quiet_end(&quiet, true);
     return moved;

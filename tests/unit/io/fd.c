@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -487,6 +488,34 @@ static void *broken_pipe(void *arg) {
         CHECK_EQ(cc_fd_close(p.out) + cc_fd_close(s.out), 0);
     }
     return arg;
+}
+
+/* All that there is: in a fiber, on an OS thread, and in every form. */
+static void *send_all_there_is(void *arg) {
+    struct pair p = make_pipe(false), s = make_sockets(false);
+    int file = memfd_create("all", MFD_CLOEXEC);
+    CHECK_EQ(write(file, "1234567890", 10), 10);
+    for (int form = 0; form < 3; form++) {
+        int64_t offset = 3;
+        size_t n = 0;
+        CHECK_EQ(form == 0   ? cc_fd_sendfile(s.out, file, &offset, SIZE_MAX, &n)
+                 : form == 1 ? cc_fd_sendfile_try(s.out, file, &offset, SIZE_MAX, &n)
+                             : cc_fd_sendfile_until(s.out, file, &offset, SIZE_MAX / 2, &n, cc_after_ms(10000)),
+                 0);
+        CHECK(n == 7 && offset == 10);
+        CHECK_EQ(cc_fd_write(p.out, "abc", 3, NULL), 0);
+        CHECK_EQ(form == 1 ? cc_fd_splice_try(p.in, s.out, SIZE_MAX, &n) : cc_fd_splice(p.in, s.out, SIZE_MAX, &n), 0);
+        CHECK_EQ(n, 3);
+    }
+    close_pair(p);
+    close_pair(s);
+    CHECK_EQ(close(file), 0);
+    return arg;
+}
+
+TEST_WORKERS(a_count_may_be_more_than_there_can_be) {
+    CHECK_EQ(cc_run(send_all_there_is, NULL, NULL), 0);
+    (void)send_all_there_is(NULL);
 }
 
 static void *splices(void *arg) {
