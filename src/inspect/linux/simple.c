@@ -45,9 +45,9 @@ static bool pack_row(const struct cfi_row *row, uint64_t *word) {
 static bool find_word(uintptr_t pc, uint64_t epoch, uint64_t *word) {
     struct cfi_row row;
     if (likely(cc__words_find(pc, epoch, word))) return true;
-    *word = epoch;
+    *word = 0;
     if (!cc__cfi_row(pc, &row) || !pack_row(&row, word)) return false;
-    cc__words_add(pc, *word);
+    cc__words_add(pc, epoch, *word);
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool step(struct walk *w, uint64_t word) {
 }
 
 unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max) {
-    uint64_t epoch = cc__objects_epoch() & WORDS_EPOCH, word;
+    uint64_t epoch = cc__objects_epoch(), word;
     bool begun = w.back == 0;
     unsigned n = 0;
     if (w.sp < w.low || w.sp >= w.top) return 0;

@@ -5,13 +5,17 @@
 enum { ONE = 4096, OTHER = 8359 }; /* they collide: the setup checks it */
 
 static uint64_t word_of(uintptr_t pc, uint64_t epoch) {
-    return (uint64_t)pc << 16 | epoch;
+    return (uint64_t)pc << 16 | (epoch & WORDS_EPOCH);
+}
+
+static void add(uintptr_t pc, uint64_t epoch) {
+    cc__words_add(pc, epoch, (uint64_t)pc << 16);
 }
 
 static void words_setup(void) {
     uint64_t word;
-    cc__words_add(OTHER, word_of(OTHER, 0));
-    cc__words_add(ONE, word_of(ONE, 1));
+    add(OTHER, 0);
+    add(ONE, 1);
     EX_CHECK(!cc__words_find(OTHER, 0, &word));
     EX_CHECK(cc__words_find(ONE, 1, &word));
 }
@@ -30,8 +34,8 @@ static void words_look(void) {
 }
 
 static void words_change(void) {
-    cc__words_add(OTHER, word_of(OTHER, 2));
-    cc__words_add(ONE, word_of(ONE, 3));
+    add(OTHER, 2);
+    add(ONE, 3);
 }
 
 static void words_check(void) {
@@ -44,11 +48,11 @@ SCENARIO(words_epochs, "WORDS-1: the word of another pc is not found while an en
 
 /* Two threads add: one of them may give up, and no entry is mixed. */
 static void words_add_one(void) {
-    cc__words_add(ONE, word_of(ONE, 2));
+    add(ONE, 2);
     look(OTHER, 2, false);
 }
 static void words_add_other(void) {
-    cc__words_add(OTHER, word_of(OTHER, 2));
+    add(OTHER, 2);
     look(ONE, 2, false);
 }
 static void words_check_both(void) {
@@ -61,3 +65,21 @@ static void words_check_both(void) {
 }
 SCENARIO(words_two_add, "WORDS-1: two threads add words that collide", .setup = words_setup,
          .threads = {words_add_one, words_add_other}, .check = words_check_both);
+
+/* An epoch whose lower bits are those of an earlier one: a library was loaded and unloaded thousands of times. */
+static void words_look_later(void) {
+    look(ONE, 1 + (WORDS_EPOCH + 1), true);
+    look(OTHER, 1 + (WORDS_EPOCH + 1), false);
+}
+static void words_add_later(void) {
+    add(OTHER, 1 + (WORDS_EPOCH + 1));
+}
+static void words_check_later(void) {
+    uint64_t word;
+    EX_CHECK(cc__words_find(OTHER, 1 + (WORDS_EPOCH + 1), &word));
+    EX_EQ(word, word_of(OTHER, 1));
+    EX_CHECK(!cc__words_find(OTHER, 1, &word));
+    EX_CHECK(cc__words_find(ONE, 1, &word));
+}
+SCENARIO(words_eras, "a word of an epoch with the same lower bits is not found", .setup = words_setup,
+         .threads = {words_look_later, words_add_later}, .check = words_check_later);
