@@ -179,8 +179,8 @@ struct recorded_stack {
     const void *frame[RECORD_FRAMES];
 };
 
-/* An entry of `bucket` is set once, with a release, when the stack is complete. So a stack that is in the table is found
- * without the lock. */
+/* An entry of `bucket` is set once, with a release, when the stack is complete. So a stack that is in the table is
+ * found without the lock. */
 static struct {
     struct lock lock;
     unsigned count;

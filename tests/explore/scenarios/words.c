@@ -1,4 +1,5 @@
-/* words.c - the cache of packed rows (src/inspect/linux/words.h): a thread looks, another adds words in later epochs. */
+/* words.c - the cache of packed rows (src/inspect/linux/words.h): a thread looks, another adds words in later epochs.
+ */
 #include "inspect/linux/words.h"
 #include "explore.h"
 
