@@ -19,8 +19,10 @@ CC_BEGIN_DECLS
 /* How much is kept of each event. */
 typedef enum CCRecordLevel {
     CC_RECORD_TIMES,  /* with timestamps, from the CPU's cycle counter if it is a reliable clock. The default */
-    CC_RECORD_TURNS,  /* without timestamps: times are estimated from the worker's turns, to about 50 us */
-    CC_RECORD_STACKS, /* with timestamps and, for each wait, up to 16 frames: costs microseconds and 7 KiB of stack */
+    CC_RECORD_TURNS,  /* without timestamps: times are estimated from the worker's turns, the newest to about 50 us,
+                         those of older events to half their age */
+    CC_RECORD_STACKS, /* with timestamps and, for each wait, up to 16 frames: costs a tenth of a microsecond, more for
+                         new frames, and up to 7 KiB of stack */
 } CCRecordLevel;
 
 #define CC_RECORD_EVENTS_DEFAULT 65536
