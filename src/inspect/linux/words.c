@@ -6,7 +6,8 @@
 enum { ENTRIES = 1024, PROBES = 8 };
 
 static struct {
-    _Atomic uint32_t busy; /* a thread adds a word */
+    _Atomic uint32_t busy;  /* a thread adds a word */
+    _Atomic uint64_t epoch; /* the newest of all words */
     struct entry {
         _Atomic uint64_t word;
         _Atomic uintptr_t pc; /* see kept_pc; 0: none */
@@ -36,7 +37,8 @@ bool cc__words_find(uintptr_t pc, uint64_t epoch, uint64_t *word) { /* WORDS-1 *
 
 void cc__words_add(uintptr_t pc, uint64_t epoch, uint64_t word) { /* WORDS-1 */
     if (cc__swap(&table.busy, 1) != 0) return;
-    for (unsigned i = 0; i < PROBES; i++) {
+    if (cc__get(&table.epoch) < epoch) cc__set(&table.epoch, epoch);
+    for (unsigned i = 0; i < PROBES && cc__get(&table.epoch) == epoch; i++) {
         struct entry *e = probe(pc, i);
         if (cc__get(&e->pc) != 0 && ((cc__get(&e->word) ^ epoch) & WORDS_EPOCH) == 0) continue;
         cc__set(&e->pc, 0);

@@ -19,6 +19,8 @@ static void words_setup(void) {
     add(ONE, 1);
     EX_CHECK(!cc__words_find(OTHER, 0, &word));
     EX_CHECK(cc__words_find(ONE, 1, &word));
+    add(OTHER, 0); /* late */
+    EX_CHECK(cc__words_find(ONE, 1, &word));
 }
 
 static void look(uintptr_t pc, uint64_t epoch, bool never) {
