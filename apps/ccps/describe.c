@@ -210,15 +210,20 @@ static void describe_arms(uint64_t at, bool select, char *text, size_t size) {
         describe_no_arms(at, text, size);
         return;
     }
-    int n = select || count != 1
-                ? snprintf(text, size, "for the first of %u %s: ", (unsigned)count, select ? "cases" : "descriptors")
-                : snprintf(text, size, "for ");
+    bool timed = select && target_word(at + layout.arms_timed, 1) != 0;
+    bool cancel = select && target_word(at + layout.arms_cancel, 1) != 0;
+    unsigned ends = (unsigned)count + timed + cancel;
+    const char *noun = !select ? "descriptors" : ends == 1 ? "case" : "cases";
+    int n = select || count != 1 ? snprintf(text, size, "for the first of %u %s: ", ends, noun)
+                                 : snprintf(text, size, "for ");
     for (uint64_t i = 0; i < count && i < SHOWN && n > 0 && (size_t)n < size; i++) {
         char arm[DESCRIBED_MAX];
         describe_arm(first + i * layout.arm_size, select, arm, sizeof arm);
         n += snprintf(text + n, size - (size_t)n, "%s%s", i == 0 ? "" : "; ", arm);
     }
-    if (count > SHOWN && n > 0 && (size_t)n < size) snprintf(text + n, size - (size_t)n, "; ...");
+    if (n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, "%s%s%s", count > SHOWN ? "; ..." : "", timed ? "; a point in time" : "",
+                 cancel ? "; a cancellation" : "");
 }
 
 /* The holder as it was recorded (lock/holder.h). by: "held by". */
@@ -306,7 +311,9 @@ void describe_wait(unsigned reason, uint64_t object, char *text, size_t size) {
                  (int)target_word(object + layout.uring_fd, 4));
         break;
     case OBJECT_TIME:
-        snprintf(text, size, "for a point in time");
+        snprintf(text, size,
+                 object == (uintptr_t)SLEEP_FOREVER ? "for a cancellation: it sleeps without a deadline"
+                                                    : "for a point in time");
         break;
     default:
         snprintf(text, size, "for %s %#lx", describe_reason(reason), (unsigned long)object);

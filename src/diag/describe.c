@@ -156,15 +156,19 @@ static void describe_arms(struct wait_what what, bool select, char *text, size_t
             snprintf(text, size, select ? "in a select" : "for descriptors");
         return;
     }
-    int at = select || count != 1
-                 ? snprintf(text, size, "for the first of %u %s: ", count, select ? "cases" : "descriptors")
-                 : snprintf(text, size, "for ");
+    if (!select || !cc__wait_all(what, &all)) all.timed = all.cancel = false;
+    uint32_t ends = count + all.timed + all.cancel;
+    const char *noun = !select ? "descriptors" : ends == 1 ? "case" : "cases";
+    int at = select || count != 1 ? snprintf(text, size, "for the first of %u %s: ", ends, noun)
+                                  : snprintf(text, size, "for ");
     for (uint32_t i = 0; i < count && i < SHOWN && at > 0 && (size_t)at < size; i++) {
         char arm[DESCRIBE_MAX];
         describe_arm(&arms[i], select, arm, sizeof arm);
         at += snprintf(text + at, size - (size_t)at, "%s%s", i == 0 ? "" : "; ", arm);
     }
-    if (count > SHOWN && at > 0 && (size_t)at < size) snprintf(text + at, size - (size_t)at, "; ...");
+    if (at > 0 && (size_t)at < size)
+        snprintf(text + at, size - (size_t)at, "%s%s%s", count > SHOWN ? "; ..." : "",
+                 all.timed ? "; a point in time" : "", all.cancel ? "; a cancellation" : "");
 }
 
 static void describe_lock(struct wait_what what, char *text, size_t size) {
@@ -242,7 +246,9 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size) {
         describe_file(what.object, text, size);
         break;
     case OBJECT_TIME:
-        snprintf(text, size, "for a point in time");
+        snprintf(text, size,
+                 what.object == SLEEP_FOREVER ? "for a cancellation: it sleeps without a deadline"
+                                              : "for a point in time");
         break;
     default:
         snprintf(text, size, "for %s %p", cc__park_name(what.reason), what.object);

@@ -80,7 +80,7 @@ static void print_wait(struct out *out, struct wait_what what, uint64_t from, ui
     cc__describe_wait(what, text, sizeof text);
     print_text(out, "reason", cc__park_name(what.reason));
     cc__out(out, ",\"object\":");
-    print_pointer(out, what.object);
+    print_pointer(out, cc__park_object(what.reason) == OBJECT_TIME ? NULL : what.object); /* may be a mark */
     print_text(out, "waits", text);
     cc__out(out, ",\"ns_min\":%llu,\"ns_max\":%llu", (unsigned long long)(to < now ? now - to : 0),
             (unsigned long long)(from < now ? now - from : 0));

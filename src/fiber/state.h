@@ -107,6 +107,9 @@ enum wait_object {
 };
 enum wait_object cc__park_object(unsigned reason);
 
+/* The object of a sleep without a deadline (OBJECT_TIME), for reports: only a cancellation ends it. */
+#define SLEEP_FOREVER ((const void *)1)
+
 CC_NORETURN CC_COLD void cc__state_illegal(const struct fiber *f, uint64_t word, const char *edge);
 
 #define state_from(f, word, from, edge)                                                 \

@@ -194,7 +194,7 @@ static void park(struct machine *m, unsigned reason, uint64_t object, uint32_t s
     struct strand *s = cc__strand(m->h, number);
     struct step *t = step(m, STEP_BLOCK, m->lane, number);
     t->reason = reason;
-    t->object = cc__number_object(m->h, object);
+    t->object = reason == PARK_SLEEP ? 0 : cc__number_object(m->h, object); /* may be SLEEP_FOREVER */
     t->stack = stack;
     leave_lane(m, s, STRAND_WAITING);
     if (s->woken) (void)unblock(m, number, WAKE_OBJECT);

@@ -145,8 +145,9 @@ enum wake_reason cc__wait_locked_all(struct waiter *waiter, struct lock **locks,
 
 enum wake_reason cc__wait_sleep(struct waiter *waiter) {
     struct parking p = {.reason = PARK_SLEEP};
-    return waiter->fiber != NULL ? park(waiter, &p, NULL, after_wait)
-                                 : cc__blocked_block(waiter, (struct wait_what){PARK_SLEEP, NULL});
+    const void *object = waiter->deadline == WAIT_FOREVER ? SLEEP_FOREVER : NULL;
+    return waiter->fiber != NULL ? park(waiter, &p, object, after_wait)
+                                 : cc__blocked_block(waiter, (struct wait_what){PARK_SLEEP, object});
 }
 
 void cc__wakes_add(struct wakes *wakes, struct fiber *f) {

@@ -314,7 +314,7 @@ case_a_core_file() {
     ends 0 '2 workers, 16 fibers' "$core" || return
     for line in "'cook' waits to receive from channel 'orders' \(0x" "'servant' waits to send on channel 'plates' \(0x[0-9a-f]+, capacity 2, 2 buffered\)" \
         "'contender' waits for mutex 0x[0-9a-f]+, held by fiber [0-9.]+ 'holder'" "'joiner' waits for the end of fiber [0-9.]+ 'cook'" \
-        "'sleeper' waits for a point in time" "'chooser' waits for the first of 2 cases: receive from channel 'orders'" \
+        "'sleeper' waits for a point in time" "'chooser' waits for the first of 3 cases: receive from channel 'orders'.*; a point in time," \
         "'undecided' waits for nothing: none of the cases of its select \(2\) can ever be ready" "'chef' waits for 2 children of nursery 'kitchen'" "'spinner' runs on worker" "nursery 'kitchen' \(0x[0-9a-f]+\): 2 children, 3 fibers in it, deadline in" \
         '#[0-9] wait_for_order[.+]' '#[0-9] cook_orders\+' '#[0-9] serve\+' '#[0-9] spin_here\+' '#[0-9] run_it\+'; do
         grep -qE -- "$line" out.tmp || { echo "no '$line' in: $(cat out.tmp)"; return 1; }

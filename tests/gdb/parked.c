@@ -80,7 +80,7 @@ static void *choose(void *arg) {
     size_t chosen;
     CCCase cases[] = {{.kind = CC_CASE_RECV, .ch = orders, .value = &value, .size = sizeof value},
                       {.kind = CC_CASE_RECV, .ch = silent, .value = &value, .size = sizeof value}};
-    cc_select(cases, 2, CC_FOREVER, &chosen);
+    cc_select(cases, 2, cc_after_ms(3600 * 1000), &chosen);
     STAY();
     return arg;
 }

@@ -120,6 +120,10 @@ static void *sleeps(void *arg) {
     (void)cc_sleep_ms(1000 * 1000);
     return arg;
 }
+static void *sleeps_forever(void *arg) {
+    (void)cc_sleep_until(CC_FOREVER);
+    return arg;
+}
 static void *joins(void *arg) {
     CCTask copy;
     if (cc_task_dup(&server, &copy) == 0) (void)cc_task_join(&copy, NULL);
@@ -136,6 +140,20 @@ static void *selects_locks(void *arg) {
     size_t chosen;
     CCCase cases[] = {CC_ACQUIRE_CASE(&sem), CC_EVENT_CASE(&event)};
     (void)cc_select(cases, 2, CC_FOREVER, &chosen);
+    return arg;
+}
+static void *selects_in_time(void *arg) {
+    uint64_t v;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(empty, &v, NULL), CC_AFTER_MS(1000 * 1000), CC_CANCEL()};
+    (void)cc_select(cases, 3, CC_FOREVER, &chosen);
+    return arg;
+}
+static void *selects_one(void *arg) {
+    uint64_t v;
+    size_t chosen;
+    CCCase cases[] = {CC_RECV(empty, &v, NULL)};
+    (void)cc_select(cases, 1, CC_FOREVER, &chosen);
     return arg;
 }
 static void *selects_time(void *arg) {
@@ -180,9 +198,12 @@ static const struct {
     {"s-read", "rwlock", "for reader-writer lock", reads},
     {"s-cond", "condition", "for condition", expects},
     {"s-sleep", "sleep", "for a point in time", sleeps},
+    {"s-forever", "sleep", "for a cancellation: it sleeps without a deadline", sleeps_forever},
     {"s-join", "join", "for the end of fiber", joins},
     {"s-select", "select", "for the first of 2 cases: receive from channel 'empty'", selects},
     {"s-permit", "select", "for the first of 2 cases: a permit of semaphore 0x", selects_locks},
+    {"s-timed", "select", "for the first of 3 cases: receive from channel 'empty'", selects_in_time},
+    {"s-one", "select", "for the first of 1 case: receive from channel 'empty'", selects_one},
     {"s-time", "select", "for a point in time: nothing else can end its select of 2 cases", selects_time},
     {"s-until", "select", "for a point in time, in a select without cases", selects_until},
     {"s-cancel", "select", "for a cancellation: nothing else can end its select of 1 case", selects_cancellation},
@@ -276,6 +297,7 @@ TEST(ten_thousand_fibers_in_a_dozen_shapes, .timeout = 120) {
         CHECK(strstr(text, shapes[k].says) != NULL);
         CHECK(strstr(text, shapes[k].name) != NULL);
     }
+    CHECK(strstr(text, "; a point in time; a cancellation") != NULL); /* of s-timed */
     CHECK(strstr(json, "the family") != NULL && strstr(text, "nursery 'the family'") != NULL);
     CHECK(strstr(text, "ccc: end of dump") != NULL);
     /* Bounded: groups are shown once, not each fiber. */

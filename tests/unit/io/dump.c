@@ -153,7 +153,7 @@ TEST(dumps_name_the_descriptor) {
     for (int thread = 0; thread < 2; thread++) {
         snprintf(expected, sizeof expected, "for %s", one);
         check_waits(read_some, fds, 1, thread, expected);
-        snprintf(expected, sizeof expected, "for the first of 1 cases: %s", one);
+        snprintf(expected, sizeof expected, "for the first of 1 case: %s", one);
         check_waits(select_some, fds, 1, thread, expected);
         snprintf(expected, sizeof expected, "for the first of 2 descriptors: %s; fd %d (", one, fds[1]);
         check_waits(poll_some, fds, 2, thread, expected);
