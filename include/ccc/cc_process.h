@@ -133,7 +133,8 @@ CC_API int cc_process_signal_group(CCProcess *process, int signal);
 CC_API int cc_process_pid(const CCProcess *process);
 
 /* The caller's ends of the pipes, adopted (cc_fd.h), for writing or reading; -1: there is none. Close them only by
- * cc_process_close or cc_process_free. Any context; does not switch. */
+ * cc_process_close or cc_process_free. To read lines (cc_buf.h), make a connection of a duplicate:
+ * cc_conn_from_fd(&conn, dup(fd)). Any context; does not switch. */
 CC_API int cc_process_stdin(const CCProcess *process);
 CC_API int cc_process_stdout(const CCProcess *process);
 CC_API int cc_process_stderr(const CCProcess *process);
