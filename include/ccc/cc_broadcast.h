@@ -19,9 +19,11 @@ typedef struct CCBroadcast CCBroadcast;
 
 /* What a send does when a subscriber's buffer is full. */
 typedef enum CCSlowMode {
-    CC_SLOW_BLOCK,     /* waits until the subscriber has received; if several are full, for one after the other */
-    CC_SLOW_DROP_OLD,  /* the subscriber loses its oldest value (cc_chan_dropped of its channel counts them) */
-    CC_SLOW_DISCONNECT /* the subscriber is removed: it receives what is buffered, then ENOBUFS */
+    CC_SLOW_BLOCK,    /* waits until the subscriber has received; if several are full, for one after the other */
+    CC_SLOW_DROP_OLD, /* the subscriber loses its oldest value (cc_chan_dropped of its channel counts them) */
+    /* The subscriber is removed: it receives what is buffered, then ENOBUFS. It learns that when it next receives: one
+     * that passes the values on to a slow peer needs a deadline for its writes. */
+    CC_SLOW_DISCONNECT
 } CCSlowMode;
 
 /* A field that is 0 or NULL means the default. */

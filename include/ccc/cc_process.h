@@ -12,7 +12,8 @@
  *
  * A process started inside a nursery belongs to it: the nursery waits for its end, and a cancellation of the nursery
  * stops the process. A process started outside all nurseries belongs to the runtime, as a task does: a shutdown waits
- * for its end, and then stops it.
+ * for its end, and then stops it. A program that ends without a shutdown, by exit(3) or a return from main, leaves its
+ * processes running.
  *
  * To stop a process means: SIGTERM to its group; after a grace period, or earlier if the nursery's grace period ends or
  * the runtime shuts down, SIGKILL to the group. A process without its own group is signalled alone. When the process
