@@ -10,7 +10,8 @@ enum { LINES_MAX = 64 };
 
 static void describe_park(char *text, size_t size, unsigned reason, uint64_t object) {
     snprintf(text, size, "it parks, waits for: %s", cc__park_name(reason));
-    if (object != 0) snprintf(text + strlen(text), size - strlen(text), " (0x%llx)", (unsigned long long)object);
+    if (object != 0 && reason != PARK_SLEEP)
+        snprintf(text + strlen(text), size - strlen(text), " (0x%llx)", (unsigned long long)object);
 }
 
 /* Whether the text of the record is a name. */
