@@ -11,7 +11,7 @@ static void look_at_the_clock(struct scope *s) {
     uint64_t earliest = s != NULL ? cc__scope_deadline(s) : UINT64_MAX, now;
     if (earliest == UINT64_MAX || (now = cc__clock_look()) < earliest) return;
     for (; s != NULL; s = s->parent)
-        if (now >= cc__get(&s->deadline) && !cc__get(&s->felt)) cc__scope_expire(s, now);
+        if (now >= cc__get(&s->deadline) && !cc__get(&s->owner_cancelled)) cc__scope_expire(s, now);
 }
 
 /* A shutdown ends every wait of every fiber, shielded or not. */

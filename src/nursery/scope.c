@@ -68,7 +68,7 @@ void cc__scope_init(struct scope *s, struct scope *parent, uint64_t grace_ns) {
         s->reason = parent->reason;
         s->pierced = parent->pierced;
         cc__set(&s->cancelled, 1);
-        cc__set(&s->felt, 1); /* cc__scope_enter decides for an owner */
+        cc__set(&s->owner_cancelled, 1); /* cc__scope_enter decides for an owner */
         s->grace_late = parent->grace_late;
     }
     cc__lock_release(&parent->lock);
@@ -93,11 +93,11 @@ static bool hidden(struct scope *s) {
     struct scope *above = s->parent;
     if (owner == NULL || s->pierced) return false;
     return (s->entry & CANCEL_SHIELD) != 0 ||
-           (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->felt));
+           (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->owner_cancelled));
 }
 
 static bool feels(struct scope *s, const void *who) {
-    return cc__get(cc__get(&s->owner) == who ? &s->felt : &s->cancelled) != 0;
+    return cc__get(cc__get(&s->owner) == who ? &s->owner_cancelled : &s->cancelled) != 0;
 }
 
 /* The caller that enters or leaves a scope. */
@@ -156,7 +156,7 @@ void cc__scope_enter(struct scope *s) {
     cc__set(&s->owner, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     /* A later canceller takes this lock after us and finds the owner; an earlier one has marked children only. */
     bool hides = hidden(s);
-    cc__set(&s->felt, cc__get(&s->cancelled) && (s->own || !hides));
+    cc__set(&s->owner_cancelled, cc__get(&s->cancelled) && (s->own || !hides));
     if (unlikely(s->own && s->expired && hides)) s->reason = passed; /* the first that its owner sees */
     add_locked(v, s);
     set_scope(v, s, s->entry != 0 ? CANCEL_OUTER : 0);
@@ -236,13 +236,13 @@ static bool mark(struct scope *s, void *marking) {
     struct marking *m = marking;
     bool top = s == m->top, was = cc__get(&s->cancelled) != 0, hides = !top && hidden(s);
     if (top) s->own = true;
-    if (was && (hides || cc__get(&s->felt))) return false;
+    if (was && (hides || cc__get(&s->owner_cancelled))) return false;
     if (!was && s->grace_ns != UINT64_MAX) m->grace = true;
     s->reason = *m->reason;
     s->origin = top && m->origin;
     s->grace_late = !m->inside;
     cc__set(&s->cancelled, 1);
-    if (!hides) cc__set(&s->felt, 1);
+    if (!hides) cc__set(&s->owner_cancelled, 1);
     mark_members(s);
     m->news = true;
     return true;
@@ -390,7 +390,7 @@ bool cc__scope_may_be_late(struct scope *s) {
 static bool pierce(struct scope *s, void *arg) {
     (void)arg;
     s->pierced = true;
-    cc__set(&s->felt, 1); /* s is cancelled */
+    cc__set(&s->owner_cancelled, 1); /* s is cancelled */
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
         cc__cancel_pierce(&member(l)->scope);
     if (s->inside != NULL) cc__cancel_pierce(&s->inside->scope);

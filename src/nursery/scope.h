@@ -48,15 +48,15 @@ struct scope {
     bool ending;  /* nothing is armed any more */
     bool origin;  /* `reason` was given here, not above */
     bool grace_armed;
-    bool grace_late;           /* cancelled while no runtime ran: grace periods here or above may not have begun */
-    bool expired;              /* the deadline has passed */
-    bool own;                  /* cancelled itself, not only from above */
-    _Atomic uint32_t felt;     /* cancelled, and this affects its owner (SCOPE-5) */
-    void *_Atomic owner;       /* the fiber or outsider that has entered it and not left yet; NULL: none */
-    struct outsider *inside;   /* the OS thread whose innermost scope it is; NULL: none */
-    struct outsider outsider;  /* for an OS thread whose outermost scope it is */
-    uintptr_t entry;           /* the owner's shields when it entered: CANCEL_SHIELD, CANCEL_OUTER */
-    _Atomic uint64_t deadline; /* its own; UINT64_MAX: none */
+    bool grace_late; /* cancelled while no runtime ran: grace periods here or above may not have begun */
+    bool expired;    /* the deadline has passed */
+    bool own;        /* cancelled itself, not only from above */
+    _Atomic uint32_t owner_cancelled; /* cancelled, and this affects its owner (SCOPE-5) */
+    void *_Atomic owner;              /* the fiber or outsider that has entered it and not left yet; NULL: none */
+    struct outsider *inside;          /* the OS thread whose innermost scope it is; NULL: none */
+    struct outsider outsider;         /* for an OS thread whose outermost scope it is */
+    uintptr_t entry;                  /* the owner's shields when it entered: CANCEL_SHIELD, CANCEL_OUTER */
+    _Atomic uint64_t deadline;        /* its own; UINT64_MAX: none */
     /* Cache: the earliest deadline here and above, valid in that epoch (0: never). Written under the lock. */
     _Atomic uint64_t earliest, earliest_epoch;
     uint64_t grace_ns; /* UINT64_MAX: shields hold for ever */

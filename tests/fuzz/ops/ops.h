@@ -168,10 +168,10 @@ struct queue {
 
 struct model_scope {
     bool used, nursery, cancelled, pierced, keep_going;
-    bool own;    /* cancelled itself, and not only from above */
-    bool origin; /* `reason` was given here, not above: the nursery's wait returns it */
-    bool felt;   /* its owner's waits are cancelled, or would be without a shield inside */
-    bool hides;  /* its owner's shield was up when it entered */
+    bool own;             /* cancelled itself, and not only from above */
+    bool origin;          /* `reason` was given here, not above: the nursery's wait returns it */
+    bool owner_cancelled; /* its owner's waits are cancelled, or would be without a shield inside */
+    bool hides;           /* its owner's shield was up when it entered */
     struct scope *real;
     const struct actor *owner; /* who has entered it */
     struct model_scope *parent, *outer;

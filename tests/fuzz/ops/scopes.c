@@ -30,7 +30,7 @@ struct model_scope *model_scope_new(struct model_scope *parent, struct scope *re
                               .parent = parent,
                               .deadline = deadline};
     if (parent != NULL && parent->cancelled) {
-        s->cancelled = s->felt = true;
+        s->cancelled = s->owner_cancelled = true;
         s->pierced = parent->pierced;
         s->reason = parent->reason;
     }
@@ -40,7 +40,7 @@ struct model_scope *model_scope_new(struct model_scope *parent, struct scope *re
 /* Whether its owner is shielded from cancellations above. */
 static bool hidden(const struct model_scope *s) {
     if (s->owner == NULL || s->pierced) return false;
-    return s->hides || (s->parent != NULL && s->parent->owner == s->owner && !s->parent->felt);
+    return s->hides || (s->parent != NULL && s->parent->owner == s->owner && !s->parent->owner_cancelled);
 }
 
 struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bool nursery, bool keep_going,
@@ -51,7 +51,7 @@ struct model_scope *model_scope_enter(struct actor *self, struct scope *real, bo
     s->outer = self->scope;
     s->owner = self;
     s->hides = self->shield;
-    s->felt = s->cancelled && !hidden(s);
+    s->owner_cancelled = s->cancelled && !hidden(s);
     self->scope = s;
     self->shield = false;
     return s;
@@ -71,9 +71,9 @@ void model_scope_end(struct model_scope *s) {
 }
 
 static void spread(struct model_scope *s, int code, bool hides, bool origin) {
-    if (s->cancelled && (hides || s->felt)) return;
+    if (s->cancelled && (hides || s->owner_cancelled)) return;
     s->cancelled = true;
-    s->felt = !hides;
+    s->owner_cancelled = !hides;
     s->reason = code;
     s->origin = origin;
     for (unsigned i = 0; i < world.scopes_used; i++) {
@@ -109,7 +109,7 @@ bool model_explains(const struct call *c, int rc) {
 }
 
 static void pierce(struct model_scope *s) {
-    s->pierced = s->felt = true;
+    s->pierced = s->owner_cancelled = true;
     for (unsigned i = 0; i < world.actors_made; i++)
         if (world.actors[i].scope == s) world.actors[i].shield = false;
 }
@@ -139,8 +139,8 @@ static void look_for_ends(void) {
         struct model_scope *s = &world.scopes[i];
         if (!s->used || !ended_by_itself(s)) continue;
         s->own = true;
-        if (s->felt) continue;
-        s->cancelled = s->felt = ended[i] = true;
+        if (s->owner_cancelled) continue;
+        s->cancelled = s->owner_cancelled = ended[i] = true;
         s->reason = s->real->reason.code;
         s->origin = s->real->origin;
     }
@@ -164,7 +164,8 @@ void model_look_at_scopes(void) {
             REQUIRE(!cancelled || s->real->reason.code == s->reason, "a scope was cancelled by %d, not %d",
                     s->real->reason.code, s->reason);
             REQUIRE(s->real->pierced == s->pierced, "a scope's shields hold, or do not");
-            REQUIRE((cc__get(&s->real->felt) != 0) == s->felt, "a scope is %sfelt by its owner", s->felt ? "not " : "");
+            REQUIRE((cc__get(&s->real->owner_cancelled) != 0) == s->owner_cancelled,
+                    "the owner of a scope is %scancelled", s->owner_cancelled ? "not " : "");
             if (s->nursery)
                 REQUIRE(s->real->children == s->children, "a nursery has %u children, expected %u", s->real->children,
                         s->children);
