@@ -105,7 +105,7 @@ struct worker_seen runtime_worker(unsigned index) {
         .inbox = (uint32_t)target_word(at + layout.worker_inbox_len, 4),
         .timers = count_timers(index),
         .asleep = target_word(at + layout.worker_asleep, 1) != 0,
-        .open = target_word(at + layout.worker_life, 4) == layout.worker_is_open,
+        .open = target_word(at + layout.worker_status, 4) == layout.worker_is_open,
         .tid = (int)target_word(at + layout.worker_tid, 4),
     };
 }

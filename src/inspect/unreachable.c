@@ -158,7 +158,7 @@ static void skip_workers(struct reach *r) {
     cc__reach_skip(r, (uintptr_t)cc__sched.workers, (uintptr_t)(cc__sched.workers + cc__sched.max + ISLANDS_MAX));
     for_all_workers(i, w) {
         struct worker_remote *remote = &w->remote;
-        if (cc__get(&remote->life) == LIFE_OPEN)
+        if (cc__get(&remote->status) == WORKER_OPEN)
             cc__reach_skip(r, cc__get(&remote->stack_low), cc__get(&remote->stack_high));
     }
 }

@@ -1,6 +1,6 @@
 /* elastic.c - starts and retires the threads of workers; the worker itself remains.
  *
- * Owns:    remote.life, idle.open, sched.count.
+ * Owns:    remote.status, idle.open, sched.count.
  * Partner: sysmon.c decides when to add workers; idle.c lets a sleeper retire whose time is over.
  *
  *   EMPTY --cc__elastic_open--> OPEN --cc__elastic_close_locked--> CLOSED --joined, cc__elastic_open--> OPEN
@@ -51,12 +51,12 @@ uint64_t cc__elastic_retired(void) {
 
 /* ---- open ---- */
 
-static void set_life(struct worker *w, enum worker_life life) {
+static void set_status(struct worker *w, enum worker_status status) {
     cc__lock_take(&cc__sched.idle.lock);
     bool was_open = cc__worker_open(w);
-    cc__set(&w->remote.life, life);
+    cc__set(&w->remote.status, status);
     uint32_t open = cc__sched_open();
-    cc__set(&cc__sched.idle.open, open + (life == LIFE_OPEN) - was_open);
+    cc__set(&cc__sched.idle.open, open + (status == WORKER_OPEN) - was_open);
     /* seq_cst: a thread that counts the workers after a heavy barrier misses none whose thread ran before the barrier
      * (cc__sched_contest). */
     if (cc__get(&cc__sched.count) < w->core.owner) cc__set_seq(&cc__sched.count, w->core.owner);
@@ -65,19 +65,19 @@ static void set_life(struct worker *w, enum worker_life life) {
 
 /* ELASTIC-3. The caller holds `joining`. */
 static void join_retired(struct worker *w) {
-    if (cc__get(&w->remote.life) != LIFE_CLOSED) return;
+    if (cc__get(&w->remote.status) != WORKER_CLOSED) return;
     cc__thread_join(w->thread);
-    set_life(w, LIFE_EMPTY);
+    set_status(w, WORKER_EMPTY);
 }
 
 static int open_one(struct worker *w) {
     join_retired(w);
-    set_life(w, LIFE_OPEN);
+    set_status(w, WORKER_OPEN);
     bool extra = w->core.owner > cc__get(&cc__sched.base);
     if (extra) cc__bump(&grown); /* before it can retire */
     int error = cc__thread_start(&w->thread, cc__worker_main, w);
     if (error != 0) {
-        set_life(w, LIFE_EMPTY);
+        set_status(w, WORKER_EMPTY);
         if (extra) cc__set(&grown, cc__get(&grown) - 1);
     }
     return error;
@@ -131,14 +131,14 @@ void cc__elastic_exit(void) {
 void cc__elastic_join_idle(void) {
     uint64_t until = cc__clock_real() + 500 * POLICY_MS;
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        if (cc__get(&cc__sched.workers[i].remote.life) != LIFE_EMPTY &&
+        if (cc__get(&cc__sched.workers[i].remote.status) != WORKER_EMPTY &&
             !cc__thread_join_until(cc__sched.workers[i].thread, until))
             return;
 }
 
 void cc__elastic_join_all(void) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        if (cc__get(&cc__sched.workers[i].remote.life) != LIFE_EMPTY) cc__thread_join(cc__sched.workers[i].thread);
+        if (cc__get(&cc__sched.workers[i].remote.status) != WORKER_EMPTY) cc__thread_join(cc__sched.workers[i].thread);
     cc__set(&grown, 0);
     cc__set(&retired, 0);
 }
@@ -163,7 +163,7 @@ bool cc__elastic_over(struct worker *w) {
 }
 
 void cc__elastic_close_locked(struct worker *w) {
-    cc__set(&w->remote.life, LIFE_CLOSED);
+    cc__set(&w->remote.status, WORKER_CLOSED);
     cc__set_release(&cc__sched.idle.open, cc__sched_open() - 1); /* after the list: see no_other_will_check */
     cc__bump(&retired);
 }

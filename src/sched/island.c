@@ -29,7 +29,7 @@ static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* guards taking an
 int cc__island_find(const CCIsland *island, struct worker **home) {
     if (island->owner > cc__sched.max + cc__get(&cc__sched.islands)) return ESRCH;
     *home = &cc__sched.workers[island->owner - 1];
-    return (*home)->core.tag == island->tag && cc__get(&(*home)->remote.life) == LIFE_OPEN ? 0 : ESRCH;
+    return (*home)->core.tag == island->tag && cc__get(&(*home)->remote.status) == WORKER_OPEN ? 0 : ESRCH;
 }
 
 /* ---- routes ---- */
@@ -217,7 +217,7 @@ void cc__island_sim_run(struct worker *home, struct fiber *f) {
 void cc__islands_sim_end(void) {
     for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
         struct worker *w = &cc__sched.workers[cc__sched.max + i];
-        if (cc__get(&w->remote.life) != LIFE_OPEN || !cc__get(&w->island.closing) || !all_ended(w)) continue;
+        if (cc__get(&w->remote.status) != WORKER_OPEN || !cc__get(&w->island.closing) || !all_ended(w)) continue;
         struct island_setup setup = w->island.setup;
         cc__island_sim_run(w, NULL);
         cc__island_join(w);
@@ -230,7 +230,7 @@ void cc__islands_sim_end(void) {
 bool cc__islands_asleep(void) {
     for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
         struct worker *w = &cc__sched.workers[cc__sched.max + i];
-        if (cc__get(&w->remote.life) != LIFE_OPEN) continue;
+        if (cc__get(&w->remote.status) != WORKER_OPEN) continue;
         if (cc__get_seq(&w->remote.wake) != ISLAND_ASLEEP || !cc__inbox_empty(w) || cc__get(&w->runq.count) != 0)
             return false;
     }
@@ -266,7 +266,7 @@ static struct worker *take_place(int *error) {
     unsigned used = cc__get(&cc__sched.islands);
     for (unsigned i = 0; i < used; i++) {
         struct worker *w = &cc__sched.workers[cc__sched.max + i];
-        if (cc__get(&w->remote.life) == LIFE_EMPTY) return w;
+        if (cc__get(&w->remote.status) == WORKER_EMPTY) return w;
     }
     *error = used == ISLANDS_MAX ? EAGAIN : ENOMEM;
     if (used == ISLANDS_MAX) return NULL;
@@ -293,14 +293,14 @@ int cc__island_open(const struct island_setup *setup, struct worker **home) {
         cc__set(&w->island.baton, BATON_ISLAND);
         cc__set(&w->remote.wake, ISLAND_AWAKE);
         if (cc__sched.simulated) cc__set(&w->core.poll_at, 0); /* SIM-3 */
-        cc__set_seq(&w->remote.life, LIFE_OPEN);
+        cc__set_seq(&w->remote.status, WORKER_OPEN);
         cc__sysmon_nudge();            /* IDLE-6 */
         cc__upcall_hold_for_another(); /* a shutdown waits for its start hook, which may use the runtime */
         error = cc__thread_start(&w->thread, island_main, w);
         if (error != 0) {
             cc__upcall_take_over();
             cc__upcall_leave();
-            cc__set_seq(&w->remote.life, LIFE_EMPTY);
+            cc__set_seq(&w->remote.status, WORKER_EMPTY);
         }
     }
     pthread_mutex_unlock(&changing);
@@ -318,7 +318,7 @@ void cc__island_close(struct worker *home) {
 void cc__island_join(struct worker *home) {
     cc__thread_join(home->thread);
     pthread_mutex_lock(&changing);
-    cc__set_seq(&home->remote.life, LIFE_EMPTY);
+    cc__set_seq(&home->remote.status, WORKER_EMPTY);
     pthread_mutex_unlock(&changing);
 }
 
@@ -326,13 +326,13 @@ void cc__islands_stop(void) {
     pthread_mutex_lock(&changing);
     for (unsigned i = 0, n = cc__get(&cc__sched.islands); i < n; i++) {
         struct worker *w = &cc__sched.workers[cc__sched.max + i];
-        if (cc__get(&w->remote.life) != LIFE_OPEN) continue;
+        if (cc__get(&w->remote.status) != WORKER_OPEN) continue;
         if (cc__sched.simulated)
             cc__island_sim_run(w, NULL);
         else
             wake(w);
         cc__thread_join(w->thread);
-        cc__set_seq(&w->remote.life, LIFE_CLOSED);
+        cc__set_seq(&w->remote.status, WORKER_CLOSED);
     }
     pthread_mutex_unlock(&changing);
 }

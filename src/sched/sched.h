@@ -65,17 +65,17 @@ struct worker_remote {
     _Atomic uint64_t woken;                  /* fibers that OS threads have woken and sent to this worker */
     struct link idle;                        /* on sched.idle.list, under its lock */
     bool asleep;                             /* under sched.idle.lock */
-    _Atomic uint32_t life;                   /* enum worker_life */
+    _Atomic uint32_t status;                 /* enum worker_status */
     _Atomic int32_t tid;                     /* the system's number for its thread */
     _Atomic uintptr_t stack_low, stack_high; /* the part of its thread's stack that the worker itself uses */
 };
 
 /* The state of a worker's thread, which may end while the worker remains (elastic.c). Written under sched.idle.lock; of
  * an island, under the lock in island.c. */
-enum worker_life {
-    LIFE_EMPTY, /* no thread */
-    LIFE_OPEN,
-    LIFE_CLOSED, /* its thread has retired, and has to be joined */
+enum worker_status {
+    WORKER_EMPTY, /* no thread */
+    WORKER_OPEN,
+    WORKER_CLOSED, /* its thread has retired, and has to be joined */
 };
 
 /* Of an island's worker (island.h). */
@@ -265,7 +265,7 @@ CC_INLINE unsigned cc__sched_workers(void) {
 
 /* Whether that worker has a thread. A hint, unless the caller holds sched.idle.lock. */
 CC_INLINE bool cc__worker_open(struct worker *w) {
-    return cc__get(&w->remote.life) == LIFE_OPEN;
+    return cc__get(&w->remote.status) == WORKER_OPEN;
 }
 
 /* Whether every worker sleeps, with all queues empty. A thread that is about to make a fiber runnable from outside is

@@ -497,7 +497,7 @@ TEST(start_and_stop_while_growing) {
 /* An exit handler that is older than the runtime's, so it runs after that. */
 static void no_thread_left_to_join(void) {
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++)
-        if (cc__get(&cc__sched.workers[i].remote.life) == LIFE_CLOSED) _exit(1);
+        if (cc__get(&cc__sched.workers[i].remote.status) == WORKER_CLOSED) _exit(1);
     _exit(42);
 }
 
