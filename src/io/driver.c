@@ -23,27 +23,27 @@ enum { RESERVE = 16384 }; /* descriptors: 132 KiB of kernel memory, if the proce
 static struct {
     _Alignas(CC_LINE) struct lock polling;
     struct lock opening;
-    _Atomic uint32_t life;  /* of the poller; 0: not open */
-    _Atomic uint32_t lives; /* how many there have been */
-    bool refusal_said;      /* under `opening` */
+    _Atomic uint32_t instance;  /* of the poller; 0: not open */
+    _Atomic uint32_t instances; /* how many there have been */
+    bool refusal_said;          /* under `opening` */
     _Atomic unsigned fetched;
     struct poller_event events[POLLER_BATCH];
 } io;
 
-int cc__io_open(uint32_t *life) {
-    *life = cc__get_acquire(&io.life); /* pairs with the set below */
-    if (likely(*life != 0)) return 0;
+int cc__io_open(uint32_t *instance) {
+    *instance = cc__get_acquire(&io.instance); /* pairs with the set below */
+    if (likely(*instance != 0)) return 0;
     cc__lock_take(&io.opening);
-    int error = cc__get(&io.life) == 0 ? cc__poller_open() : 0;
+    int error = cc__get(&io.instance) == 0 ? cc__poller_open() : 0;
     if (unlikely((error == EPERM || error == EACCES || error == ENOSYS) && !io.refusal_said)) {
         io.refusal_said = true;
         cc__warn("the system refuses epoll (error %d): a call that would wait for a descriptor fails with that", error);
     }
-    if (error == 0 && cc__get(&io.life) == 0) {
-        cc__set(&io.lives, cc__get(&io.lives) + 1);
-        cc__set_release(&io.life, cc__get(&io.lives));
+    if (error == 0 && cc__get(&io.instance) == 0) {
+        cc__set(&io.instances, cc__get(&io.instances) + 1);
+        cc__set_release(&io.instance, cc__get(&io.instances));
     }
-    *life = cc__get(&io.life);
+    *instance = cc__get(&io.instance);
     cc__lock_release(&io.opening);
     return error;
 }
@@ -54,7 +54,7 @@ void cc__io_listen(void) {
 
 void cc__io_forget(void) {
     io.polling = io.opening = (struct lock){0};
-    cc__set(&io.life, 0);
+    cc__set(&io.instance, 0);
     cc__set(&io.fetched, 0);
     cc__uring_forget();
     cc__poller_forget();
@@ -68,13 +68,13 @@ static bool start(unsigned workers) {
     return true;
 }
 
-uint32_t cc__io_life(void) {
-    return cc__get_acquire(&io.life);
+uint32_t cc__io_instance(void) {
+    return cc__get_acquire(&io.instance);
 }
 
 static void stop(void) {
-    cc__set_seq(&io.life, 0);
-    cc__fd_cancel_threads(); /* FD-5: after the life has ended */
+    cc__set_seq(&io.instance, 0);
+    cc__fd_cancel_threads(); /* FD-5: after the poller has ended */
     cc__set(&io.fetched, 0);
     cc__uring_stop();
     cc__poller_close();
@@ -84,7 +84,7 @@ static void stop(void) {
 static uint64_t next_due(unsigned worker, bool exact) {
     (void)worker, (void)exact;
     const struct os_simulated *s = cc__os_simulation();
-    return likely(s == NULL) || cc__fd_waiting() == 0 || cc__get(&io.life) == 0 ? UINT64_MAX : s->next_due();
+    return likely(s == NULL) || cc__fd_waiting() == 0 || cc__get(&io.instance) == 0 ? UINT64_MAX : s->next_due();
 }
 
 /* Handles events that were fetched, or fetches some. True: a ring has completions. */
@@ -107,7 +107,7 @@ static bool handle_events(bool fetch, struct wakes *wakes) {
 static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
     (void)worker, (void)now;
     bool descriptors = cc__fd_waiting() != 0, files = cc__get(&cc__uring_waiting) != 0;
-    if (likely(!descriptors && !files) || cc__get_acquire(&io.life) == 0) return 0;
+    if (likely(!descriptors && !files) || cc__get_acquire(&io.instance) == 0) return 0;
     struct wakes wakes;
     cc__wakes_init(&wakes);
     if (descriptors || cc__get(&io.fetched) != 0) files |= handle_events(descriptors, &wakes);
@@ -124,7 +124,7 @@ static uint32_t poll(unsigned worker, uint64_t now, struct link *list) {
 }
 
 static bool pending(void) {
-    return (cc__fd_waiting() != 0 || cc__get(&cc__uring_waiting) != 0) && cc__get_acquire(&io.life) != 0 &&
+    return (cc__fd_waiting() != 0 || cc__get(&cc__uring_waiting) != 0) && cc__get_acquire(&io.instance) != 0 &&
            (likely(cc__os_simulation() == NULL) || next_due(0, true) != UINT64_MAX);
 }
 

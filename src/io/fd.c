@@ -230,8 +230,8 @@ static void wake_observers_locked(struct io_fd *fd, unsigned ready, int error, s
 
 /* Whether it reports every edge. Under the lock: a waiter that links itself to one that does not has to arm it. */
 static bool is_registered(struct io_fd *fd) {
-    uint32_t life = cc__io_life();
-    return life != 0 && cc__get(&fd->registered) == life;
+    uint32_t instance = cc__io_instance();
+    return instance != 0 && cc__get(&fd->registered) == instance;
 }
 
 /* An event, or a change of what is reported: a waiter that checked before has to check again. */
@@ -461,19 +461,19 @@ int cc__fd_release(int number) {
  * lock orders this with the sweep of a runtime that stops. */
 static int check_locked(struct io_use *use) {
     if (!is_current(use, cc__get(&use->fd->word))) return EBADF;
-    return cc__io_life() == 0 ? ECANCELED : 0;
+    return cc__io_instance() == 0 ? ECANCELED : 0;
 }
 
-/* Registers an adopted descriptor, once for each life of the poller. The caller is a user, so it is not closed. */
+/* Registers an adopted descriptor, once for each instance of the poller. The caller is a user, so it is not closed. */
 static int register_fd(struct io_use *use) {
     struct io_fd *fd = use->fd;
-    uint32_t life;
-    int error = cc__io_open(&life);
-    if (error != 0 || !(use->word & FD_ADOPTED) || cc__get(&fd->registered) == life) return error;
+    uint32_t instance;
+    int error = cc__io_open(&instance);
+    if (error != 0 || !(use->word & FD_ADOPTED) || cc__get(&fd->registered) == instance) return error;
     cc__lock_take(&fd->lock);
-    if (cc__get(&fd->registered) != life) {
+    if (cc__get(&fd->registered) != instance) {
         error = cc__poller_register(fd->number, data_of(fd, use->word));
-        if (error == 0) cc__set(&fd->registered, life);
+        if (error == 0) cc__set(&fd->registered, instance);
     }
     cc__lock_release(&fd->lock);
     return error;
@@ -647,7 +647,7 @@ static bool is_lost_locked(struct io_fd *fd, struct io_lost *lost) {
 
 bool cc__fd_find_lost(uint64_t now, struct io_lost *lost) {
     static uint64_t last; /* used by the sysmon thread only */
-    if (cc__io_life() == 0 || now - last < cc__get(&cc__fd_lost_after)) return false;
+    if (cc__io_instance() == 0 || now - last < cc__get(&cc__fd_lost_after)) return false;
     last = now;
     bool found = false;
     cc__lock_take(&table_lock);

@@ -48,7 +48,7 @@ struct io_fd {
     _Alignas(CC_LINE) struct lock lock;
     int number;
     _Atomic uint64_t word;       /* generation, flags, users */
-    _Atomic uint32_t registered; /* adopted: the life of the poller that it is registered with; 0: none */
+    _Atomic uint32_t registered; /* adopted: the instance of the poller that it is registered with; 0: none */
     struct {
         struct link waiters; /* of arm.link */
         _Atomic uint32_t count;

@@ -25,7 +25,7 @@ static struct ring rings[CC_WORKERS_MAX + ISLANDS_MAX];
 
 static struct {
     _Atomic uint32_t end; /* one past the last ring that was opened */
-    _Atomic bool off;     /* this life has no rings: by configuration, or because one could not be opened */
+    _Atomic bool off;     /* this run has no rings: by configuration, or because one could not be opened */
     _Atomic uint32_t said;
 } uring;
 
@@ -45,8 +45,8 @@ static void raise_end(uint32_t end) {
 }
 
 static int open_and_watch(struct ring *ring) {
-    uint32_t life;
-    int error = cc__io_open(&life);
+    uint32_t instance;
+    int error = cc__io_open(&instance);
     if (error == 0) error = -cc__os_uring_open(&ring->os, ROOM);
     if (error != 0) return error;
     error = cc__poller_watch(ring->os.fd, URING_EVENT);

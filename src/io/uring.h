@@ -50,7 +50,7 @@ void cc__uring_forget(void);
 
 /* ---- for rt ---- */
 
-/* Whether the next life of the runtime uses rings (CC_URING). */
+/* Whether the next run of the runtime uses rings (CC_URING). */
 void cc__uring_configure(bool use);
 
 #endif
