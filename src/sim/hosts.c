@@ -3,7 +3,7 @@
  * HOST-1  A fiber is on the host of the fiber that started it. All fibers that are new in the queues after a turn were
  *         started by the one that had that turn (next.c), so a spawn need not note anything. The first fiber of a host
  *         is placed there by its start.
- * HOST-2  A crash ends a life of a host. Sockets and fibers belong to a life: those of an earlier one get ECANCELED
+ * HOST-2  A crash ends an incarnation of a host. Sockets and fibers belong to one: those of an earlier one get ECANCELED
  *         from every call.
  */
 #include "sim/system.h"
@@ -80,7 +80,7 @@ struct sys_home cc__sys_home(void) {
 
 bool cc__sys_home_gone(struct sys_home home) { /* HOST-2 */
     const struct host *h = &cc__sys.hosts[home.host];
-    return home.host != 0 && (!h->is_up || h->life != home.life);
+    return home.host != 0 && (!h->is_up || h->incarnation != home.incarnation);
 }
 
 static bool homes_grow(uint32_t slot) {
@@ -95,10 +95,10 @@ static bool homes_grow(uint32_t slot) {
 }
 
 /* Without memory the fiber is on host 0. */
-static void set_home(const struct fiber *f, uint32_t host, uint32_t life) {
+static void set_home(const struct fiber *f, uint32_t host, uint32_t incarnation) {
     uint32_t slot = slot_of(f);
     if (slot >= cc__sys.homes_count && (host == 0 || !homes_grow(slot))) return;
-    cc__sys.homes[slot] = (struct sys_home){cc__get(&f->generation) + 1, host, life};
+    cc__sys.homes[slot] = (struct sys_home){cc__get(&f->generation) + 1, host, incarnation};
 }
 
 uint32_t cc__sim_host_self(void) {
@@ -116,7 +116,7 @@ void cc__sim_turn(const struct fiber *f) {
 
 bool cc__sim_spawned(const struct fiber *f) { /* HOST-1 */
     cc__lock_take(&cc__sys.lock);
-    if (home_of(f).generation == 0) set_home(f, cc__sys.turn.host, cc__sys.turn.life);
+    if (home_of(f).generation == 0) set_home(f, cc__sys.turn.host, cc__sys.turn.incarnation);
     bool gone = cc__sys_home_gone(home_of(f));
     cc__lock_release(&cc__sys.lock);
     return !gone;
@@ -124,13 +124,13 @@ bool cc__sim_spawned(const struct fiber *f) { /* HOST-1 */
 
 void cc__sim_place(const struct fiber *f, struct sim_place at) {
     cc__lock_take(&cc__sys.lock);
-    set_home(f, at.host, at.life);
+    set_home(f, at.host, at.incarnation);
     cc__lock_release(&cc__sys.lock);
 }
 
 int cc__sim_move(struct sim_place to) {
     cc__lock_take(&cc__sys.lock);
-    set_home(cc__sched_current(cc__worker()), to.host, to.life);
+    set_home(cc__sched_current(cc__worker()), to.host, to.incarnation);
     cc__sys.turn = cc__sys_home();
     bool gone = cc__sys.turn.host != to.host || cc__sys_home_gone(cc__sys.turn);
     cc__lock_release(&cc__sys.lock);
@@ -175,9 +175,9 @@ int cc__sim_host_start(uint32_t host, struct sim_place *place) {
     int error = host >= cc__sys.hosts_count ? EINVAL : cc__sys.hosts[host].is_up ? EALREADY : 0;
     if (error == 0) {
         cc__sys.hosts[host].is_up = true;
-        cc__sys.hosts[host].life++;
+        cc__sys.hosts[host].incarnation++;
         cc__sys.hosts[host].next_port = (uint16_t)(FIRST_PORT + cc__sys_draw(20000));
-        *place = (struct sim_place){host, cc__sys.hosts[host].life};
+        *place = (struct sim_place){host, cc__sys.hosts[host].incarnation};
         cc__stream_expect_silence(host, true); /* it answers again, and knows no connection */
     }
     cc__lock_release(&cc__sys.lock);

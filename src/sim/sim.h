@@ -74,9 +74,9 @@ int cc__sim_resolve(const char *host, uint16_t port, int kind, CCAddr *list, siz
 /* How long a sync of a simulated file takes. */
 uint64_t cc__sim_sync_delay(void);
 
-/* A host, and which of its lives: a crash ends one. */
+/* A host, and which of its incarnations: a crash ends one. */
 struct sim_place {
-    uint32_t host, life;
+    uint32_t host, incarnation;
 };
 /* The caller's host. */
 uint32_t cc__sim_host_self(void);

@@ -46,7 +46,7 @@ struct sock *cc__sys_make(enum sock_kind kind, uint32_t host) {
     s->kind = kind;
     s->self = (struct ref){i, ++cc__sys.serials};
     s->host = host;
-    s->life = cc__sys.hosts[host].life;
+    s->incarnation = cc__sys.hosts[host].incarnation;
     s->peer_host = host;
     cc__sys.socks[i] = s;
     return s;

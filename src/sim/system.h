@@ -74,7 +74,7 @@ struct sock {
     bool crashed;  /* its host has crashed since */
     bool is_local; /* a Unix socket or pipe */
     bool is_pipe;
-    uint32_t host, life;
+    uint32_t host, incarnation;
     int family, type;
     bool reuseport, v6only, reset_on_close;
     unsigned user_timeout_ms, keepalive_s;
@@ -154,7 +154,7 @@ struct files;
 struct host {
     char name[HOST_NAME_MAX_];
     bool is_up;
-    uint32_t life; /* incremented by every start */
+    uint32_t incarnation; /* incremented by every start */
     uint16_t next_port;
     unsigned open; /* descriptors */
     struct files *files;
@@ -180,7 +180,7 @@ extern struct sys {
     uint64_t cut_until[HOSTS_MAX][HOSTS_MAX]; /* UINT64_MAX: until it is healed */
 
     struct sys_home {
-        uint32_t generation, host, life;
+        uint32_t generation, host, incarnation;
     } * homes; /* of fibers, by the record's number */
     uint32_t homes_count;
     struct sys_home turn; /* of the fiber or program that has the turn, or had the last one */

@@ -21,14 +21,14 @@
 
 byte inbox[WORKERS];
 byte taken, searching, idle, open;
-bool listed[WORKERS], wake[WORKERS], place_given[WORKERS], life[WORKERS];
+bool listed[WORKERS], wake[WORKERS], place_given[WORKERS], is_open[WORKERS];
 byte threads[WORKERS]; /* threads that are this worker */
 bool stuck;            /* worker 0 is in a fiber that never ends */
 bool fast;             /* sysmon ticks */
 
 /* Something waits in an inbox that is looked at. */
 #ifdef OPEN_ONLY
-#define waits ((life[0] && inbox[0] > 0) || (life[1] && inbox[1] > 0))
+#define waits ((is_open[0] && inbox[0] > 0) || (is_open[1] && inbox[1] > 0))
 #else
 #define waits (inbox[0] > 0 || inbox[1] > 0)
 #endif
@@ -39,8 +39,8 @@ inline take(found) {
         found = false;
         if
 #ifdef OPEN_ONLY
-        :: inbox[0] > 0 && life[0] -> inbox[0]--; taken++; found = true
-        :: inbox[1] > 0 && life[1] -> inbox[1]--; taken++; found = true
+        :: inbox[0] > 0 && is_open[0] -> inbox[0]--; taken++; found = true
+        :: inbox[1] > 0 && is_open[1] -> inbox[1]--; taken++; found = true
 #else
         :: inbox[0] > 0 -> inbox[0]--; taken++; found = true
         :: inbox[1] > 0 -> inbox[1]--; taken++; found = true
@@ -93,7 +93,7 @@ active proctype producer() {
         n++;
         if
         :: to = 0
-        :: life[1] -> to = 1 /* it seems open; it may have retired by the time of the push */
+        :: is_open[1] -> to = 1 /* it seems open; it may have retired by the time of the push */
         fi;
 #ifdef LOOK_FIRST
         tell(to, called);
@@ -170,7 +170,7 @@ endsleep:       if
                 :: me == 1 && idle > 1 -> /* a notifier may come here */
                     atomic {
                         if :: listed[1] -> listed[1] = false; idle-- :: else -> skip fi;
-                        life[1] = false; open--
+                        is_open[1] = false; open--
                     };
                     break
 #else
@@ -182,7 +182,7 @@ endsleep:       if
 #ifndef STAYS_LISTED
                         listed[1] = false; idle--;
 #endif
-                        life[1] = false; open--
+                        is_open[1] = false; open--
                     };
                     break
 #endif
@@ -196,11 +196,11 @@ endsleep:       if
 active proctype sysmon() {
 end:
     do
-    :: fast && stuck && idle == 0 && waits && !life[1] ->
+    :: fast && stuck && idle == 0 && waits && !is_open[1] ->
 #ifndef TWO_THREADS
         (threads[1] == 0); /* joined */
 #endif
-        atomic { life[1] = true; open++ };
+        atomic { is_open[1] = true; open++ };
         atomic { threads[1]++; run worker(1) }
     :: fast && idle > 0 ->
         fast = false;
@@ -215,8 +215,8 @@ end:
 
 init {
     atomic {
-        life[0] = true; threads[0] = 1; life[1] = true; threads[1] = 1; open = 2; fast = true;
+        is_open[0] = true; threads[0] = 1; is_open[1] = true; threads[1] = 1; open = 2; fast = true;
         run worker(0); run worker(1)
     }
-    timeout -> assert(taken == ITEMS && searching == 0 && open == life[0] + life[1] && idle == listed[0] + listed[1])
+    timeout -> assert(taken == ITEMS && searching == 0 && open == is_open[0] + is_open[1] && idle == listed[0] + listed[1])
 }
