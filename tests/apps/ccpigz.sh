@@ -394,7 +394,7 @@ case_links_and_directories() {
     cc -r d && no_rest a a/b a/b/x.gz a/y.gz f.gz && cc -dr d && no_rest a a/b a/b/x a/y f && same d/f corpus/text
 }
 
-# Odd names, links that lead nowhere or round in a circle, links to one file, a pipe: files are done, the rest is left alone.
+# Odd names, links that lead nowhere or in a loop, links to one file, a pipe: files are done, the rest is left alone.
 case_recursion_through_odd_trees() {
     local name names=(' a b ' $'line\nbreak' '-dash' 'quo"te'"'" $'\xff\xfe' 'star*' '.hidden' 'é')
     fresh
