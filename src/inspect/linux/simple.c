@@ -18,10 +18,10 @@ static uint64_t field(uint64_t word, unsigned shift) {
 
 /* ---- words ---- */
 
-/* False: it does not fit. */
+/* False: it does not fit. 0 means "none", except for the CFA, which may be the frame pointer itself. */
 static bool pack(uint64_t *word, int64_t bytes, unsigned shift) {
     const int64_t size = (int64_t)sizeof(uintptr_t);
-    if (bytes <= 0 || bytes % size != 0 || bytes / size > UINT16_MAX) return false;
+    if (bytes < 0 || bytes % size != 0 || bytes / size > UINT16_MAX) return false;
     *word |= (uint64_t)(bytes / size) << shift;
     return true;
 }
@@ -36,9 +36,10 @@ static bool pack_row(const struct cfi_row *row, uint64_t *word) {
     else if (row->cfa_register != CC_REGISTER_SP)
         return false;
     if (!pack(word, row->cfa_value, CFA_SHIFT)) return false;
-    if (row->rule[column] != CFI_OFFSET || !pack(word, -row->value[column], RETURN_SHIFT)) return false;
+    int64_t back = -row->value[column], fp = -row->value[CC_REGISTER_FP];
+    if (row->rule[column] != CFI_OFFSET || back == 0 || !pack(word, back, RETURN_SHIFT)) return false;
     if (row->rule[CC_REGISTER_FP] == CFI_SAME) return true;
-    return row->rule[CC_REGISTER_FP] == CFI_OFFSET && pack(word, -row->value[CC_REGISTER_FP], FP_SHIFT);
+    return row->rule[CC_REGISTER_FP] == CFI_OFFSET && fp != 0 && pack(word, fp, FP_SHIFT);
 }
 
 /* False: there is none, or it is not simple. */
