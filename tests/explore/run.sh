@@ -153,7 +153,7 @@ field() { sed -n "/^--- /q; s/^$2: *//p" "$1"; }
 
 # mutate PATCH SCENARIO OPTION...: 0 when the scenario finds it.
 mutate() {
-    local patch=$1 scenario=$2 dir file
+    local patch=$1 scenario=$2 dir file recompile=()
     shift 2
     dir=$work/mutants/$(basename "$patch" .patch)
     rm -rf "$dir"
@@ -162,7 +162,12 @@ mutate() {
     cp -a "$root/src" "$dir/src"
     for link in include tests; do ln -sfn "$root/$link" "$dir/$link"; done
     patch -p1 --fuzz=0 --no-backup-if-mismatch -r - -d "$dir" <"$patch" || { echo "it does not apply: tests/mutate/rebase.sh"; return 2; }
-    while IFS= read -r file; do touch "$dir/$file"; done < <(sed -n 's|^+++ b/\([^\t]*\).*|\1|p' "$patch")
+    # A header that was changed would have everything compiled again; `recompile` names the files that matter.
+    read -r -a recompile < <(field "$patch" recompile)
+    while IFS= read -r file; do
+        if ((${#recompile[@]} == 0)); then touch "$dir/$file"; else touch -r "$root/$file" "$dir/$file"; fi
+    done < <(sed -n 's|^+++ b/\([^\t]*\).*|\1|p' "$patch")
+    for file in "${recompile[@]}"; do rm "$dir/obj/${file%.c}.o" || return 2; done
     make -C "$dir" -f "$here/Makefile" ${CC:+CC="$CC"} libexplored.so >"$dir/build.log" 2>&1 || { tail -n 20 "$dir/build.log"; return 2; }
     timeout 300 "$explore" --lib="$dir/libexplored.so" "$scenario" "$@"
     local status=$?
