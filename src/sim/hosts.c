@@ -3,8 +3,8 @@
  * HOST-1  A fiber is on the host of the fiber that started it. All fibers that are new in the queues after a turn were
  *         started by the one that had that turn (next.c), so a spawn need not note anything. The first fiber of a host
  *         is placed there by its start.
- * HOST-2  A crash ends an incarnation of a host. Sockets and fibers belong to one: those of an earlier one get ECANCELED
- *         from every call.
+ * HOST-2  A crash ends an incarnation of a host. Sockets and fibers belong to one: those of an earlier one get
+ *         ECANCELED from every call.
  */
 #include "sim/system.h"
 
