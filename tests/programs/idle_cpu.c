@@ -51,7 +51,8 @@ struct quiet {
 static struct quiet quiet_for(long ms) {
     long switches = switches_of_all_threads(), us = cpu_us();
     look_at_the_clock(ms);
-    return (struct quiet){switches_of_all_threads() - switches, cpu_us() - us};
+    us = cpu_us() - us; /* without what it takes to count the switches: milliseconds in an emulator */
+    return (struct quiet){switches_of_all_threads() - switches, us};
 }
 
 /* The workers take a while to become idle (a search, some ticks): at most ten seconds on a busy machine. */
