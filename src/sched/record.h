@@ -36,14 +36,9 @@ CC_INLINE struct record_ring *cc__sched_ring(struct worker *w) {
     return cc__get_acquire(&w->core.ring); /* pairs with attach_locked */
 }
 
-CC_INLINE void cc__sched_record_at(struct record_ring *r, uint64_t when, enum record_kind kind, unsigned arg,
-                                   uint64_t body) {
-    cc__record_write(r, when << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | (uint64_t)kind, body);
-}
-
 CC_INLINE void cc__sched_record_turn(struct worker *w, struct record_ring *r, enum record_kind kind, unsigned arg,
                                      uint64_t body) {
-    cc__sched_record_at(r, cc__get(&w->core.turns), kind, arg, body);
+    cc__record_at(r, cc__get(&w->core.turns), kind, arg, body);
 }
 
 /* The time of a wake or spawn. False: it is not recorded inline. */
@@ -98,7 +93,7 @@ CC_INLINE void cc__sched_record_wake(struct worker *w, const struct fiber *f, un
     if (likely(r == NULL) || !cc__sched_record_time(w, r, &when)) return;
     uint64_t slot = cc__sched_record_near(r, f);
     if (unlikely(slot >= RECORD_NEAR)) slot = cc__sched_record_slot(f); /* no call, which would cost without it, too */
-    cc__sched_record_at(r, when, REC_WAKE, by, slot);
+    cc__record_at(r, when, REC_WAKE, by, slot);
 }
 
 /* A task without a name is about to start, on this worker, in no scope. */
@@ -106,7 +101,7 @@ CC_INLINE void cc__sched_record_spawn(struct worker *w, const struct fiber *f) {
     struct record_ring *r = cc__sched_ring(w);
     uint64_t when;
     if (likely(r == NULL) || !cc__sched_record_time(w, r, &when)) return;
-    cc__sched_record_at(r, when, REC_SPAWN, 0, f->slot | (uint64_t)cc__get(&f->generation) << 32);
+    cc__record_at(r, when, REC_SPAWN, 0, f->slot | (uint64_t)cc__get(&f->generation) << 32);
     cc__record_write(r, (uint64_t)(uintptr_t)f->site << RECORD_TIME_SHIFT | REC_SPAWN_AT, (uintptr_t)f->fn);
 }
 

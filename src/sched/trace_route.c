@@ -6,9 +6,9 @@
  *   spawns   check `spawns`
  *
  * The recorder uses the same routes for wakes and spawns if it cannot record them inline (record.h). So tracing costs
- * nothing while it is off. A thread that changes the categories publishes them, then checks whether the
- * runtime runs; the thread that starts the runtime publishes that it runs, then reads the categories: at least one of
- * the two calls cc__sched_route_traces.
+ * nothing while it is off. A thread that changes the categories publishes them, then checks whether the runtime runs;
+ * the thread that starts the runtime publishes that it runs, then reads the categories: at least one of the two calls
+ * cc__sched_route_traces.
  */
 #include "base/inspect.h"
 #include "sched/record.h"
@@ -118,11 +118,11 @@ CC_NOINLINE void cc__sched_record_park_slow(struct worker *w, struct record_ring
     uint64_t stack = stacks ? stack_number(w, __builtin_return_address(0)) : 0;
     uint64_t when = cc__record_time(cc__get(&w->core.turns));
     if (next != NULL && !stacks && slot >> RECORD_SLOT_BITS == 0) {
-        cc__sched_record_at(r, when, REC_SWITCH, reason, cc__record_switch_body((uintptr_t)object, slot));
+        cc__record_at(r, when, REC_SWITCH, reason, cc__record_switch_body((uintptr_t)object, slot));
         return;
     }
-    cc__sched_record_at(r, when, REC_PARK, reason, object | stack << RECORD_OBJECT_BITS);
-    if (next != NULL) cc__sched_record_at(r, when, REC_RUN, REC_NONE, slot);
+    cc__record_at(r, when, REC_PARK, reason, object | stack << RECORD_OBJECT_BITS);
+    if (next != NULL) cc__record_at(r, when, REC_RUN, REC_NONE, slot);
 }
 
 /* The ring of the calling thread, or NULL. */

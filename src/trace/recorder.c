@@ -30,7 +30,7 @@ uint64_t cc__record_time(uint64_t turn) {
 }
 
 void cc__record(struct record_ring *r, uint64_t turn, enum record_kind kind, unsigned arg, uint64_t body) {
-    cc__record_write(r, cc__record_time(turn) << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | kind, body);
+    cc__record_at(r, cc__record_time(turn), kind, arg, body);
 }
 
 void cc__record_text(struct record_ring *r, const char *text) {

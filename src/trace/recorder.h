@@ -144,6 +144,11 @@ CC_INLINE void cc__record_write(struct record_ring *r, uint64_t head, uint64_t b
     cc__set_release(&r->next, n + 1);
 }
 
+/* The same from the parts of its head. */
+CC_INLINE void cc__record_at(struct record_ring *r, uint64_t when, enum record_kind kind, unsigned arg, uint64_t body) {
+    cc__record_write(r, when << RECORD_TIME_SHIFT | (uint64_t)arg << RECORD_ARG_SHIFT | (uint64_t)kind, body);
+}
+
 /* A thread that is not a worker has no turns: its records have the time in ns at level 0. */
 #define RECORD_NO_TURN UINT64_MAX
 
