@@ -303,12 +303,16 @@ static void *without_threads(void *arg) {
     return arg;
 }
 
-TEST_WORKERS(no_thread_for_a_call) {
+static void run_without_rings(void *(*fn)(void *)) {
     begin("0");
     CHECK_EQ(cc_runtime_init(NULL), 0);
-    CHECK_EQ(cc_run(without_threads, NULL, NULL), 0);
+    CHECK_EQ(cc_run(fn, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
     end();
+}
+
+TEST_WORKERS(no_thread_for_a_call) {
+    run_without_rings(without_threads);
 }
 
 /* The pages of a file that is sent are read by the caller, who has the smallest stack. */
@@ -348,11 +352,7 @@ static void *sends_to_the_end(void *arg) {
 }
 
 TEST_WORKERS(the_last_byte_of_a_file_that_is_sent_is_not_cached) {
-    begin("0");
-    CHECK_EQ(cc_runtime_init(NULL), 0);
-    CHECK_EQ(cc_run(sends_to_the_end, NULL, NULL), 0);
-    CHECK_EQ(cc_runtime_shutdown(10000), 0);
-    end();
+    run_without_rings(sends_to_the_end);
 }
 
 TEST_WORKERS(no_thread_for_a_file_that_is_sent) {
