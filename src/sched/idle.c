@@ -215,7 +215,7 @@ static enum found search(struct worker *w) {
             cc__cpu_relax();
         }
         now = cc__clock_now();
-        if (cc__watch_timers_due(timer, now)) return FOUND_TIMER;
+        if (cc__watch_timers_due(timer, now, false)) return FOUND_TIMER;
         if (now < check) continue;
         if (cc__steal_from_stuck(w)) return FOUND_FIBERS;
         cc__steal_remember(w);
@@ -433,7 +433,7 @@ bool cc__idle(struct worker *w) {
         if (w->watched) cc__steal_remember(w);
         do word = sleep_until(w, until);
         while (word == WAKE_NONE && w->watched && !cc__watch_tick(w, &until, &victim));
-        if (word == WAKE_NONE) (void)cc__watch_timers_due(timer, cc__clock_now());
+        if (word == WAKE_NONE) (void)cc__watch_timers_due(timer, cc__clock_now(), true);
         cc__probe2(worker_wake, w->core.owner - 1, word);
     }
     if (word == WAKE_NONE || word == WAKE_EVENT)

@@ -29,6 +29,7 @@
 #include "sched/inject.h"
 #include "sched/island.h"
 #include "sched/steal.h"
+#include "sched/watch.h"
 
 /* The worker has taken that many fibers from the global queue: adapts how much work it shares. */
 static void judge_sharing(struct worker *w, uint32_t taken) {
@@ -182,6 +183,7 @@ static bool poll(struct worker *w) {
     if (shared != 0) w->received += shared + fresh;
     admit(w, &due, fired, &ready, events, turns);
     n += fired + events;
+    if (w->rested && fired != 0 && !cc__worker_is_island(w)) cc__watch_timers_fired(fired);
     bool helped = cc__get(&cc__sched.count) > 1 && !cc__worker_is_island(w) && help_stuck(w, now);
     adapt(w, now, turns);
     cc__count(w, polls);

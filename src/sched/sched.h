@@ -184,7 +184,13 @@ struct sched {
         _Atomic uint64_t short_work_at;       /* cc__policy_short_work */
         struct worker *timer_sleeper;         /* the sleeper that wakes for the next timer */
         _Atomic uint64_t timer_sleeper_until; /* written under the lock */
-        _Atomic uint64_t timers_at;           /* when an idle worker last woke to fire timers (IDLE-8) */
+        struct {                              /* IDLE-8 */
+            _Atomic uint64_t at;              /* when an idle worker last woke to fire timers */
+            _Atomic uint64_t slack;           /* the least time until the next such wake; 0: timers are exact */
+            _Atomic uint32_t woken;           /* no worker has gone to sleep since then */
+            _Atomic uint32_t wakes;           /* wakes since the slack was decided, ... */
+            _Atomic uint64_t gaps, fired;     /* ... times from them to the next timer, and timers that they fired */
+        } timers;
         struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
         _Atomic uint32_t open;         /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch;        /* incremented whenever a worker leaves the list */

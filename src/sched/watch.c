@@ -15,10 +15,10 @@
  *         lost if it comes before the wait (DRIVER-3). A thread that begins to wait for an event, and is not a worker
  *         that will sleep, looks for the poller after it has told the driver: it sees that there is none, or the one
  *         that gives up the role sees that there is a waiter.
- * IDLE-8  A timer that is due within a quarter of `timer_slack` after an idle worker has woken for timers waits until
- *         `timer_slack` after that, so that timers that become due meanwhile fire together. Idle workers use
- *         cc__watch_next_timer for all decisions about timers, so they agree. Busy workers poll their own timers
- *         without slack.
+ * IDLE-8  While idle workers wake for timers too often (cc__policy_timer_slack), a timer that is due within `slack`
+ *         after such a wake waits until `slack` after it, so that timers that become due meanwhile fire together. Idle
+ *         workers use cc__watch_next_timer for all decisions about timers; if two of them see different values, one of
+ *         them fires the timer sooner. Busy workers poll their own timers without slack.
  */
 #include "sched/watch.h"
 
@@ -34,25 +34,63 @@
 
 /* ---- the timer sleeper ---- */
 
-static uint64_t timer_slack = TIMER_SLACK_NS;
+static uint64_t slack_max = TIMER_SLACK_NS;
 
 void cc__watch_set_timer_slack(uint64_t ns) {
-    timer_slack = ns;
+    slack_max = ns;
 }
 
-uint64_t cc__watch_next_timer(void) { /* IDLE-8 */
-    uint64_t next = cc__islands_next_alarm(false), last = cc__get(&cc__sched.idle.timers_at);
+static uint64_t next_due(void) {
+    uint64_t next = cc__islands_next_alarm(false);
     for (unsigned i = 0; i < cc__get(&cc__sched.count); i++) {
         uint64_t at = cc__drivers_next_due(i, false);
         if (at < next) next = at;
     }
-    return next < last + timer_slack / 4 ? last + timer_slack : next;
+    return next;
 }
 
-bool cc__watch_timers_due(uint64_t next, uint64_t now) {
+/* When timers that are due at `next` are fired by idle workers. */
+static uint64_t with_slack(uint64_t next) {
+    uint64_t least = cc__get(&cc__sched.idle.timers.at) + cc__get(&cc__sched.idle.timers.slack);
+    return next < least ? least : next;
+}
+
+uint64_t cc__watch_next_timer(void) { /* IDLE-8 */
+    return with_slack(next_due());
+}
+
+static void forget_wakes(uint64_t slack) {
+    cc__set(&cc__sched.idle.timers.slack, slack);
+    cc__set(&cc__sched.idle.timers.gaps, 0);
+    cc__set(&cc__sched.idle.timers.fired, 0);
+    cc__set(&cc__sched.idle.timers.wakes, 0);
+}
+
+bool cc__watch_timers_due(uint64_t next, uint64_t now, bool slept) {
     if (now < next) return false;
-    cc__set(&cc__sched.idle.timers_at, now);
+    if (now - cc__get(&cc__sched.idle.timers.at) > TIMER_PAUSE_NS) forget_wakes(0);
+    cc__set(&cc__sched.idle.timers.at, now);
+    if (slept) cc__set(&cc__sched.idle.timers.woken, 1);
     return true;
+}
+
+void cc__watch_timers_fired(uint32_t n) {
+    cc__set(&cc__sched.idle.timers.fired, cc__get(&cc__sched.idle.timers.fired) + n);
+}
+
+/* The first worker that goes to sleep after a wake for timers knows when the next wake would be. If several workers
+ * count at once a count is lost, and the slack is decided later. */
+static void count_wake(uint64_t next) {
+    if (cc__get(&cc__sched.idle.timers.woken) == 0) return;
+    cc__set(&cc__sched.idle.timers.woken, 0);
+    uint64_t at = cc__get(&cc__sched.idle.timers.at), gap = next > at ? next - at : 0, fired;
+    uint64_t gaps = cc__get(&cc__sched.idle.timers.gaps) + (gap < TIMER_SLACK_NS ? gap : TIMER_SLACK_NS);
+    uint32_t wakes = cc__get(&cc__sched.idle.timers.wakes) + 1;
+    cc__set(&cc__sched.idle.timers.gaps, gaps);
+    cc__set(&cc__sched.idle.timers.wakes, wakes);
+    if (wakes < TIMER_WAKES) return;
+    fired = cc__get(&cc__sched.idle.timers.fired);
+    forget_wakes(cc__policy_timer_slack(cc__get(&cc__sched.idle.timers.slack), slack_max, gaps, fired));
 }
 
 /* A change of the timer sleeper or of the watcher came before the caller left the list, or is made by a worker that
@@ -76,7 +114,9 @@ static uint64_t sleep_for_timer_locked(struct worker *w, uint64_t timer) {
 /* Reads every worker's timers, which takes longer than everything under the lock, and is therefore done without it
  * (README.md). */
 uint64_t cc__watch_sleep_for_timer(struct worker *w) {
-    uint64_t timer = cc__watch_next_timer();
+    uint64_t next = next_due();
+    count_wake(next);
+    uint64_t timer = with_slack(next);
     if (timer >= cc__get(&cc__sched.idle.timer_sleeper_until)) return UINT64_MAX;
     cc__lock_take(&cc__sched.idle.lock);
     timer = w->remote.asleep ? sleep_for_timer_locked(w, timer) : UINT64_MAX;
@@ -224,7 +264,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
 
 bool cc__watch_tick(struct worker *w, uint64_t *until, struct worker **victim) {
     uint64_t now = cc__clock_now();
-    if (cc__watch_timers_due(cc__watch_next_timer(), now) || cc__elastic_over(w)) return true;
+    if (cc__watch_timers_due(cc__watch_next_timer(), now, true) || cc__elastic_over(w)) return true;
     *victim = watcher_poll(w);
     if (*victim != NULL) return true;
     uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);

@@ -7,14 +7,17 @@
 
 /* --- timers --- */
 
-/* How late idle workers may fire timers; from the next start of the runtime on. */
+/* How late idle workers may fire timers at most; from the next start of the runtime on. */
 void cc__watch_set_timer_slack(uint64_t ns);
 
 /* When idle workers have to fire timers next (IDLE-8); UINT64_MAX: never. Any thread, inside the runtime. */
 uint64_t cc__watch_next_timer(void);
 
 /* Whether an idle worker has to fire timers now: then the caller does. next: from cc__watch_next_timer. */
-bool cc__watch_timers_due(uint64_t next, uint64_t now);
+bool cc__watch_timers_due(uint64_t next, uint64_t now, bool slept);
+
+/* A worker that was idle has fired n timers (IDLE-8). */
+void cc__watch_timers_fired(uint32_t n);
 
 /* Whether no worker would wake for the next timer, or tick (IDLE-5). */
 bool cc__watch_timers_forgotten(void);
