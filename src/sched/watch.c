@@ -3,9 +3,10 @@
  * are in policy.h.
  *
  * IDLE-4  An owner that sees sleepers may leave the wake to the watcher (defer it) while WANT_WATCH is set. The watcher
- *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. It clears
- *         the bit before its last check, so that no deferred wake is lost; if it is woken while others sleep, it
- *         appoints another watcher. So does that one, if it finds work before it sleeps again.
+ *         is a sleeper that ticks every WATCH_EAGER_NS or WATCH_NS, and steals what waits behind a long turn. While all
+ *         sleep, nothing can wait: it ticks every WATCH_NS, or after the next timer. It clears the bit before its last
+ *         check, so that no deferred wake is lost; if it is woken while others sleep, it appoints another watcher. So
+ *         does that one, if it finds work before it sleeps again.
  * IDLE-5  While timers are armed and all sleep, one of them, the timer sleeper, sleeps only until the next timer. A
  *         worker that goes to work wakes another sleeper if otherwise none would wake for the next timer, or tick. So
  *         does a fiber that arms a timer and continues, if the timer is due soon; for later ones sysmon does. So does
@@ -243,6 +244,13 @@ static void stop_watching(struct worker *w) {
     cc__lock_release(&cc__sched.idle.lock);
 }
 
+/* While all sleep no wake is deferred; the next to work is woken by a timer, or from outside. */
+static uint64_t next_tick(uint64_t now) {
+    uint64_t interval = cc__policy_watch_interval(now), timer = cc__watch_next_timer();
+    if (!all_asleep()) return now + interval;
+    return timer < now + WATCH_NS - interval ? timer + interval : now + WATCH_NS;
+}
+
 /* When the watcher ticks next, after a tick at which there was nothing to do. */
 static uint64_t watch_again(struct worker *w, uint64_t now) {
     uint64_t until = UINT64_MAX;
@@ -250,7 +258,7 @@ static uint64_t watch_again(struct worker *w, uint64_t now) {
     cc__lock_take(&cc__sched.idle.lock);
     if (cc__get(&cc__sched.idle.watcher) == w) {
         if (w->quiet < WATCH_QUIET)
-            until = now + cc__policy_watch_interval(now);
+            until = next_tick(now);
         else if (all_asleep())
             unwatch_locked();
         else
