@@ -24,6 +24,8 @@ void cc__thread_name(const char *name);
 void cc__thread_punctual(void);
 /* The system's number of the calling thread. */
 int cc__thread_id(void);
+/* The size of the stacks of threads that are started here; 0 if unknown. Their thread-locals are a part of it. */
+size_t cc__thread_stack_size(void);
 /* The calling thread's own stack, [*bottom, *top); both NULL if unknown. */
 void cc__thread_stack(const void **bottom, const void **top);
 /* Yields the CPU to another OS thread. */

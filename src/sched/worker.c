@@ -132,12 +132,12 @@ static void wake_up(struct worker *w) {
     cc__thread_signals_take(); /* sysmon, which starts some of the threads, blocks all signals */
 }
 
-/* frame: the beginning of the frame of the worker's first function. */
-static void describe_stack(struct worker *w, const void *frame) {
-    const void *bottom, *top;
-    cc__thread_stack(&bottom, &top);
-    cc__set(&w->remote.stack_low, (uintptr_t)bottom);
-    cc__set(&w->remote.stack_high, bottom != NULL ? (uintptr_t)frame : 0);
+/* frame: the beginning of the frame of the worker's first function. A quarter of the stack is left to thread-locals:
+ * the exact bounds, from cc__thread_stack, take an allocation, and the first one of a thread takes 50 us. */
+static void describe_stack(struct worker *w, uintptr_t frame) {
+    size_t size = cc__thread_stack_size();
+    cc__set(&w->remote.stack_low, frame - size / 4 * 3);
+    cc__set(&w->remote.stack_high, frame);
 }
 
 static struct fiber *next(struct worker *w) {
@@ -153,7 +153,7 @@ void *cc__worker_main(void *arg) {
     cc__worker_set(w);
     wake_up(w);
     cc__thread_punctual();
-    describe_stack(w, __builtin_frame_address(0));
+    describe_stack(w, (uintptr_t)__builtin_frame_address(0));
     cc__fault_stack_set(w->signal_stack, cc__fault_stack_size());
     cc__san_native(&w->core.san);
     cc__context_native(&w->core.native);

@@ -147,6 +147,15 @@ CC_NOINLINE CC_NO_TSAN void cc__thread_nap(long ns) {
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
 }
 
+size_t cc__thread_stack_size(void) {
+    pthread_attr_t attr;
+    size_t size = 0;
+    if (pthread_attr_init(&attr) != 0) return 0;
+    (void)pthread_attr_getstacksize(&attr, &size);
+    pthread_attr_destroy(&attr);
+    return size;
+}
+
 void cc__thread_stack(const void **bottom, const void **top) {
     static _Thread_local const char *low __attribute__((tls_model("initial-exec")));
     static _Thread_local size_t size __attribute__((tls_model("initial-exec")));
