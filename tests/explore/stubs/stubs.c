@@ -163,6 +163,10 @@ void cc__thread_punctual(void) {}
 void cc__thread_nap(long ns) {
     ex_nap((uint64_t)ns);
 }
+size_t cc__thread_stack_size(void) {
+    return 0;
+}
+
 void cc__thread_stack(const void **bottom, const void **top) {
     ex_thread_stack(bottom, top);
 }
