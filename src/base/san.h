@@ -126,39 +126,40 @@ CC_INLINE void cc__san_arrive(struct san *self) {
 
 /* An OS thread runs one function on another stack: before the switch there, after it, before the switch back, after it.
  * To the race detector this is a separate context, ordered as the thread is. */
-CC_INLINE void cc__san_visit(struct san *home, struct san *away, const void *bottom, size_t size) {
-    (void)home, (void)away, (void)bottom, (void)size;
+CC_INLINE void cc__san_visit(struct san *caller, struct san *callee, const void *bottom, size_t size) {
+    (void)caller, (void)callee, (void)bottom, (void)size;
 #ifdef CC_ASAN
-    if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(&home->fake_stack, bottom, size);
+    if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(&caller->fake_stack, bottom, size);
 #endif
 #ifdef CC_TSAN
-    home->fiber = __tsan_get_current_fiber();
-    away->fiber = __tsan_create_fiber(0);
-    __tsan_switch_to_fiber(away->fiber, 0);
+    caller->fiber = __tsan_get_current_fiber();
+    callee->fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(callee->fiber, 0);
 #endif
 }
-CC_INLINE void cc__san_visit_there(struct san *home) {
-    (void)home;
+CC_INLINE void cc__san_visit_there(struct san *caller) {
+    (void)caller;
 #ifdef CC_ASAN
-    if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(NULL, &home->bottom, &home->size);
+    if (cc__san_has(__sanitizer_finish_switch_fiber))
+        __sanitizer_finish_switch_fiber(NULL, &caller->bottom, &caller->size);
 #endif
 }
-CC_INLINE void cc__san_visit_over(struct san *home) {
-    (void)home;
+CC_INLINE void cc__san_visit_over(struct san *caller) {
+    (void)caller;
 #ifdef CC_ASAN
-    if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(NULL, home->bottom, home->size);
+    if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(NULL, caller->bottom, caller->size);
 #endif
 #ifdef CC_TSAN
-    __tsan_switch_to_fiber(home->fiber, 0);
+    __tsan_switch_to_fiber(caller->fiber, 0);
 #endif
 }
-CC_INLINE void cc__san_visit_back(struct san *home, struct san *away) {
-    (void)home, (void)away;
+CC_INLINE void cc__san_visit_back(struct san *caller, struct san *callee) {
+    (void)caller, (void)callee;
 #ifdef CC_ASAN
-    if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(home->fake_stack, NULL, NULL);
+    if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(caller->fake_stack, NULL, NULL);
 #endif
 #ifdef CC_TSAN
-    __tsan_destroy_fiber(away->fiber);
+    __tsan_destroy_fiber(callee->fiber);
 #endif
 }
 

@@ -16,8 +16,8 @@ struct hosted { /* in the frame of the call */
     CCFiberId id;
     struct stack *stack;
     bool signal_stack; /* the thread had none */
-    struct context home;
-    struct san home_san;
+    struct context caller;
+    struct san caller_san;
     CCTaskFn fn;
     void *arg, *result;
     CCPanic *info;
@@ -54,20 +54,20 @@ static CC_NOINLINE void run(struct hosted *h) { /* HOSTED-1 */
 
 static void first(void *value) {
     struct hosted *h = value;
-    cc__san_visit_there(&h->home_san);
+    cc__san_visit_there(&h->caller_san);
     run(h);
-    cc__san_visit_over(&h->home_san);
-    cc__context_jump(&h->home, NULL);
+    cc__san_visit_over(&h->caller_san);
+    cc__context_jump(&h->caller, NULL);
 }
 
 static void visit(struct hosted *h) {
     struct context start;
-    cc__context_native(&h->home);
+    cc__context_native(&h->caller);
     cc__context_start(&start, cc__stack_top(h->stack), first);
     running = h;
-    cc__san_visit(&h->home_san, &h->stack->san, h->stack->base, cc__stack_size(h->stack));
-    (void)cc__context_switch(&h->home, &start, h);
-    cc__san_visit_back(&h->home_san, &h->stack->san);
+    cc__san_visit(&h->caller_san, &h->stack->san, h->stack->base, cc__stack_size(h->stack));
+    (void)cc__context_switch(&h->caller, &start, h);
+    cc__san_visit_back(&h->caller_san, &h->stack->san);
     running = NULL;
 }
 
