@@ -118,11 +118,11 @@ int cc__sim_resolve(const char *host, uint16_t port, int kind, CCAddr *list, siz
     int error = ENOENT;
     *count = 0;
     cc__lock_take(&cc__sys.lock);
-    struct sys_home home = cc__sys_home();
-    *delay = 2 * cc__sys_latency(home.host, home.host, false);
+    struct sys_placement placement = cc__sys_placement();
+    *delay = 2 * cc__sys_latency(placement.host, placement.host, false);
     uint32_t number = 0;
     while (number < cc__sys.hosts_count && strcasecmp(cc__sys.hosts[number].name, host) != 0) number++;
-    if (cc__sys_home_gone(home)) {
+    if (cc__sys_placement_gone(placement)) {
         error = ECANCELED;
     } else if (cc__sys_chance(cc__sys.net.name_ppm)) {
         cc__sys.stats.name_failures++;

@@ -5,7 +5,7 @@
 
 bool cc__sys_has_files(void) {
     cc__lock_take(&cc__sys.lock);
-    bool own = cc__sys_home().host != 0;
+    bool own = cc__sys_placement().host != 0;
     cc__lock_release(&cc__sys.lock);
     return own;
 }
@@ -13,9 +13,9 @@ bool cc__sys_has_files(void) {
 /* For the files of the caller's host, by name: 0 or -ECANCELED. */
 static int enter_files(uint32_t *host) {
     cc__sys_enter_alone();
-    struct sys_home home = cc__sys_home();
-    *host = home.host;
-    if (!cc__sys_home_gone(home)) return 0;
+    struct sys_placement placement = cc__sys_placement();
+    *host = placement.host;
+    if (!cc__sys_placement_gone(placement)) return 0;
     cc__sys_leave();
     return -ECANCELED;
 }

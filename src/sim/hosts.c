@@ -67,72 +67,72 @@ static CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
     return f->slot;
 }
 
-static struct sys_home home_of(const struct fiber *f) {
-    static const struct sys_home nowhere;
-    if (f == NULL || slot_of(f) >= cc__sys.homes_count) return nowhere;
-    struct sys_home home = cc__sys.homes[slot_of(f)];
-    return home.generation == cc__get(&f->generation) + 1 ? home : nowhere;
+static struct sys_placement placement_of(const struct fiber *f) {
+    static const struct sys_placement nowhere;
+    if (f == NULL || slot_of(f) >= cc__sys.placements_count) return nowhere;
+    struct sys_placement placement = cc__sys.placements[slot_of(f)];
+    return placement.generation == cc__get(&f->generation) + 1 ? placement : nowhere;
 }
 
-struct sys_home cc__sys_home(void) {
-    return home_of(cc__sched_current(cc__worker()));
+struct sys_placement cc__sys_placement(void) {
+    return placement_of(cc__sched_current(cc__worker()));
 }
 
-bool cc__sys_home_gone(struct sys_home home) { /* HOST-2 */
-    const struct host *h = &cc__sys.hosts[home.host];
-    return home.host != 0 && (!h->is_up || h->incarnation != home.incarnation);
+bool cc__sys_placement_gone(struct sys_placement placement) { /* HOST-2 */
+    const struct host *h = &cc__sys.hosts[placement.host];
+    return placement.host != 0 && (!h->is_up || h->incarnation != placement.incarnation);
 }
 
-static bool homes_grow(uint32_t slot) {
+static bool placements_grow(uint32_t slot) {
     uint32_t count = slot < 64 ? 64 : slot * 2;
-    struct sys_home *more = cc__mem_alloc(count * sizeof *more);
+    struct sys_placement *more = cc__mem_alloc(count * sizeof *more);
     if (more == NULL) return false;
-    if (cc__sys.homes_count > 0) memcpy(more, cc__sys.homes, cc__sys.homes_count * sizeof *more);
-    cc__mem_free(cc__sys.homes);
-    cc__sys.homes = more;
-    cc__sys.homes_count = count;
+    if (cc__sys.placements_count > 0) memcpy(more, cc__sys.placements, cc__sys.placements_count * sizeof *more);
+    cc__mem_free(cc__sys.placements);
+    cc__sys.placements = more;
+    cc__sys.placements_count = count;
     return true;
 }
 
 /* Without memory the fiber is on host 0. */
-static void set_home(const struct fiber *f, uint32_t host, uint32_t incarnation) {
+static void set_placement(const struct fiber *f, uint32_t host, uint32_t incarnation) {
     uint32_t slot = slot_of(f);
-    if (slot >= cc__sys.homes_count && (host == 0 || !homes_grow(slot))) return;
-    cc__sys.homes[slot] = (struct sys_home){cc__get(&f->generation) + 1, host, incarnation};
+    if (slot >= cc__sys.placements_count && (host == 0 || !placements_grow(slot))) return;
+    cc__sys.placements[slot] = (struct sys_placement){cc__get(&f->generation) + 1, host, incarnation};
 }
 
 uint32_t cc__sim_host_self(void) {
     cc__lock_take(&cc__sys.lock);
-    uint32_t host = cc__sys_home().host;
+    uint32_t host = cc__sys_placement().host;
     cc__lock_release(&cc__sys.lock);
     return host;
 }
 
 void cc__sim_turn(const struct fiber *f) {
     cc__lock_take(&cc__sys.lock);
-    cc__sys.turn = home_of(f);
+    cc__sys.turn = placement_of(f);
     cc__lock_release(&cc__sys.lock);
 }
 
 bool cc__sim_spawned(const struct fiber *f) { /* HOST-1 */
     cc__lock_take(&cc__sys.lock);
-    if (home_of(f).generation == 0) set_home(f, cc__sys.turn.host, cc__sys.turn.incarnation);
-    bool gone = cc__sys_home_gone(home_of(f));
+    if (placement_of(f).generation == 0) set_placement(f, cc__sys.turn.host, cc__sys.turn.incarnation);
+    bool gone = cc__sys_placement_gone(placement_of(f));
     cc__lock_release(&cc__sys.lock);
     return !gone;
 }
 
 void cc__sim_place(const struct fiber *f, struct sim_place at) {
     cc__lock_take(&cc__sys.lock);
-    set_home(f, at.host, at.incarnation);
+    set_placement(f, at.host, at.incarnation);
     cc__lock_release(&cc__sys.lock);
 }
 
 int cc__sim_move(struct sim_place to) {
     cc__lock_take(&cc__sys.lock);
-    set_home(cc__sched_current(cc__worker()), to.host, to.incarnation);
-    cc__sys.turn = cc__sys_home();
-    bool gone = cc__sys.turn.host != to.host || cc__sys_home_gone(cc__sys.turn);
+    set_placement(cc__sched_current(cc__worker()), to.host, to.incarnation);
+    cc__sys.turn = cc__sys_placement();
+    bool gone = cc__sys.turn.host != to.host || cc__sys_placement_gone(cc__sys.turn);
     cc__lock_release(&cc__sys.lock);
     return gone ? ECANCELED : 0;
 }
@@ -140,12 +140,12 @@ int cc__sim_move(struct sim_place to) {
 uint32_t cc__sim_on_host(uint32_t host, uint32_t *slots, uint32_t max) {
     uint32_t n = 0;
     cc__lock_take(&cc__sys.lock);
-    for (uint32_t slot = 0; slot < cc__sys.homes_count && slot < cc__pool_size(); slot++) {
+    for (uint32_t slot = 0; slot < cc__sys.placements_count && slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
         enum fiber_state state = cc__word_state(cc__get(&f->word));
         if (state == FIBER_IDLE || state == FIBER_DONE) continue;
-        struct sys_home home = home_of(f);
-        if (home.generation == 0 || home.host != host) continue;
+        struct sys_placement placement = placement_of(f);
+        if (placement.generation == 0 || placement.host != host) continue;
         if (n < max) slots[n] = slot;
         n++;
     }

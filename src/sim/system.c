@@ -59,10 +59,10 @@ int cc__sys_may_open(void) {
 }
 
 int cc__sys_open(enum sock_kind kind, struct sock **made) {
-    struct sys_home home = cc__sys_home();
-    if (cc__sys_home_gone(home)) return -ECANCELED;
+    struct sys_placement placement = cc__sys_placement();
+    if (cc__sys_placement_gone(placement)) return -ECANCELED;
     int rc = kind == SOCK_SPARE ? 0 : cc__sys_may_open();
-    *made = rc == 0 ? cc__sys_make(kind, home.host) : NULL;
+    *made = rc == 0 ? cc__sys_make(kind, placement.host) : NULL;
     if (*made == NULL) return rc != 0 ? rc : -ENOMEM;
     (*made)->is_open = true;
     return 0;
@@ -202,9 +202,9 @@ struct sock *cc__sys_at(enum sock_kind kind, uint32_t host, const struct endpoin
 struct sock *cc__sys_enter(int fd, int *error) {
     cc__lock_take(&cc__sys.lock);
     cc__sys_deliver_due();
-    struct sys_home home = cc__sys_home();
+    struct sys_placement placement = cc__sys_placement();
     struct sock *s = cc__sys_numbered(fd);
-    *error = s == NULL || !s->is_open ? -EBADF : s->crashed || cc__sys_home_gone(home) ? -ECANCELED : 0;
+    *error = s == NULL || !s->is_open ? -EBADF : s->crashed || cc__sys_placement_gone(placement) ? -ECANCELED : 0;
     if (*error == 0) return s;
     cc__lock_release(&cc__sys.lock);
     return NULL;
@@ -228,6 +228,6 @@ void cc__sys_reset(void) {
         if (cc__sys.hosts[i].files != NULL) cc__disk_free(cc__sys.hosts[i].files);
     cc__sys_free_packets();
     cc__mem_free(cc__sys.socks);
-    cc__mem_free(cc__sys.homes);
+    cc__mem_free(cc__sys.placements);
     memset(&cc__sys, 0, sizeof cc__sys);
 }

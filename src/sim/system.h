@@ -179,11 +179,11 @@ extern struct sys {
     uint32_t hosts_count;
     uint64_t cut_until[HOSTS_MAX][HOSTS_MAX]; /* UINT64_MAX: until it is healed */
 
-    struct sys_home {
+    struct sys_placement {
         uint32_t generation, host, incarnation;
-    } * homes; /* of fibers, by the record's number */
-    uint32_t homes_count;
-    struct sys_home turn; /* of the fiber or program that has the turn, or had the last one */
+    } * placements; /* of fibers, by the record's number */
+    uint32_t placements_count;
+    struct sys_placement turn; /* of the fiber or program that has the turn, or had the last one */
 } cc__sys;
 
 /* A number below n; true with a probability of that many in a million. */
@@ -290,8 +290,8 @@ ssize_t cc__sys_dir_read(int fd, void *buffer, size_t size);
 /* ---- hosts.c ---- */
 
 /* The caller's; under the lock. */
-struct sys_home cc__sys_home(void);
-bool cc__sys_home_gone(struct sys_home home);
+struct sys_placement cc__sys_placement(void);
+bool cc__sys_placement_gone(struct sys_placement placement);
 
 /* ---- disk.c ---- */
 
