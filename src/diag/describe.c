@@ -20,9 +20,10 @@ static const struct worker *island_of(int worker) {
 }
 
 void cc__describe_fiber(const struct view *v, char *text, size_t size) {
-    const struct worker *home = island_of(v->worker);
+    const struct worker *island = island_of(v->worker);
     snprintf(text, size, "fiber %u.%u%s%s%s%s%s%s", v->slot, v->generation, cc__quoted(v->name),
-             home != NULL ? " on island '" : "", home != NULL ? home->island.name : "", home != NULL ? "'" : "");
+             island != NULL ? " on island '" : "", island != NULL ? island->island.name : "",
+             island != NULL ? "'" : "");
 }
 
 void cc__describe_record(struct fiber *f, char *text, size_t size) {

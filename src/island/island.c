@@ -52,14 +52,14 @@ int cc_island_create(CCIsland **island, const CCIslandConfig *config) {
                                  .ended_arg = &i->ended,
                                  .island = &i->base,
                                  .cpu = config->pinned ? (int)config->cpu : -1};
-    struct worker *home;
+    struct worker *worker;
     int rc = enter(true);
     if (rc == 0 && (cc__get(&cc__sched.spawns) & SPAWNS_REFUSED) != 0) {
         leave();
         rc = ECANCELED;
     } else if (rc == 0) {
-        rc = cc__island_open(&setup, &home);
-        if (rc == 0) i->base = (struct CCIsland){home->core.owner, home->core.tag};
+        rc = cc__island_open(&setup, &worker);
+        if (rc == 0) i->base = (struct CCIsland){worker->core.owner, worker->core.tag};
         leave();
     }
     if (rc != 0) {
@@ -128,7 +128,7 @@ int cc_island_free(CCIsland *island) {
     if (island == CC_NO_ISLAND) return EINVAL;
     if (cc_island_current() == island) return EDEADLK;
     struct island *i = (struct island *)(void *)island;
-    struct worker *home;
+    struct worker *worker;
     struct backoff backoff = {0};
     int entered;
     while ((entered = enter(false)) == ECANCELED) { /* a shutdown is in progress, and may be called off */
@@ -136,11 +136,11 @@ int cc_island_free(CCIsland *island) {
         cc__backoff(&backoff);
     }
     if (entered == 0) { /* else its thread has ended */
-        int rc = cc__island_find(island, &home);
+        int rc = cc__island_find(island, &worker);
         if (rc == 0) {
-            cc__island_close(home);
+            cc__island_close(worker);
             await_end(i);
-            if (!cc__sched.simulated) cc__island_join(home);
+            if (!cc__sched.simulated) cc__island_join(worker);
         }
         leave();
     }

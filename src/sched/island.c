@@ -26,31 +26,31 @@ enum { BATON_SIM, BATON_ISLAND };
 
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* guards taking and freeing places */
 
-int cc__island_find(const CCIsland *island, struct worker **home) {
+int cc__island_find(const CCIsland *island, struct worker **worker) {
     if (island->owner > cc__sched.max + cc__get(&cc__sched.islands)) return ESRCH;
-    *home = &cc__sched.workers[island->owner - 1];
-    return (*home)->core.tag == island->tag && cc__get(&(*home)->remote.status) == WORKER_OPEN ? 0 : ESRCH;
+    *worker = &cc__sched.workers[island->owner - 1];
+    return (*worker)->core.tag == island->tag && cc__get(&(*worker)->remote.status) == WORKER_OPEN ? 0 : ESRCH;
 }
 
 /* ---- routes ---- */
 
-static void wake(struct worker *home) { /* ISLAND-2 */
+static void wake(struct worker *w) { /* ISLAND-2 */
     uint32_t asleep = ISLAND_ASLEEP;
-    if (cc__get_seq(&home->remote.wake) == ISLAND_ASLEEP && cc__cas_seq(&home->remote.wake, &asleep, ISLAND_AWAKE))
-        cc__futex_wake(&home->remote.wake, 1);
+    if (cc__get_seq(&w->remote.wake) == ISLAND_ASLEEP && cc__cas_seq(&w->remote.wake, &asleep, ISLAND_AWAKE))
+        cc__futex_wake(&w->remote.wake, 1);
 }
 
-void cc__island_send(struct worker *home, struct fiber *f) {
-    cc__inbox_push(home, f);
-    wake(home);
+void cc__island_send(struct worker *w, struct fiber *f) {
+    cc__inbox_push(w, f);
+    wake(w);
     if (cc__sched.simulated) cc__upcall_sim_point();
 }
 
 static void send(struct worker *w, struct fiber *f) {
-    struct worker *home = cc__island_home(f);
+    struct worker *worker = cc__island_worker(f);
     (void)w;
-    if (home != NULL)
-        cc__island_send(home, f);
+    if (worker != NULL)
+        cc__island_send(worker, f);
     else
         cc__sched_send(f);
 }
@@ -60,7 +60,7 @@ uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n) {
     for (struct link *l = cc__get(&list->next); l != list;) {
         struct link *next = cc__get(&l->next);
         struct fiber *f = cc__fiber_of(l);
-        if (w != NULL ? cc__island_apart(w, f) : cc__island_home(f) != NULL) {
+        if (w != NULL ? cc__island_apart(w, f) : cc__island_worker(f) != NULL) {
             cc__list_remove(l);
             send(w, f);
             n--;
@@ -70,18 +70,18 @@ uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n) {
     return n;
 }
 
-void cc__island_spawn(struct worker *w, struct worker *home, struct fiber *f, enum fiber_args args) {
-    if (home == NULL) {
+void cc__island_spawn(struct worker *w, struct worker *target, struct fiber *f, enum fiber_args args) {
+    if (target == NULL) {
         cc__sched_spawn(NULL, f, args);
         return;
     }
-    cc__add_seq(&home->island.arrived, 1); /* before the fiber can end (ISLAND-3) */
-    cc__state_spawn(f, 0, args);           /* its worker becomes the owner when it takes it from the inbox (RUNQ-2) */
+    cc__add_seq(&target->island.arrived, 1); /* before the fiber can end (ISLAND-3) */
+    cc__state_spawn(f, 0, args);             /* its worker becomes the owner when it takes it from the inbox (RUNQ-2) */
     if (w == NULL || cc__worker_is_island(w))
         cc__add_seq(&cc__sched.foreign_spawned, 1); /* an island's own counter counts the fibers that it keeps */
     else
         cc__count(w, spawned);
-    cc__island_send(home, f);
+    cc__island_send(target, f);
 }
 
 /* ---- alarms ---- */
@@ -207,10 +207,10 @@ struct fiber *cc__island_sim_next(struct worker *w) {
     return cc__get(&w->island.next);
 }
 
-void cc__island_sim_run(struct worker *home, struct fiber *f) {
-    cc__set(&home->island.next, f);
-    give_baton(home, BATON_ISLAND);
-    if (f != NULL) await_baton(home, BATON_SIM);
+void cc__island_sim_run(struct worker *w, struct fiber *f) {
+    cc__set(&w->island.next, f);
+    give_baton(w, BATON_ISLAND);
+    if (f != NULL) await_baton(w, BATON_SIM);
 }
 
 /* By the simulator's worker: in a simulation the island's own thread must not wake any thread. */
@@ -280,7 +280,7 @@ static struct worker *take_place(int *error) {
     return w;
 }
 
-int cc__island_open(const struct island_setup *setup, struct worker **home) {
+int cc__island_open(const struct island_setup *setup, struct worker **worker) {
     int error = setup->cpu >= 0 ? cc__thread_may_pin(setup->cpu) : 0;
     if (error != 0) return error;
     pthread_mutex_lock(&changing);
@@ -305,20 +305,20 @@ int cc__island_open(const struct island_setup *setup, struct worker **home) {
     }
     pthread_mutex_unlock(&changing);
     if (w != NULL && error == 0 && cc__sched.simulated) await_baton(w, BATON_SIM); /* its hook has run */
-    *home = w;
+    *worker = w;
     return error;
 }
 
-void cc__island_close(struct worker *home) {
-    cc__set_seq(&home->island.closing, 1);
-    wake(home);
+void cc__island_close(struct worker *w) {
+    cc__set_seq(&w->island.closing, 1);
+    wake(w);
 }
 
 /* Without the lock: thread-local destructors, which may create and free other islands, are not over yet. */
-void cc__island_join(struct worker *home) {
-    cc__thread_join(home->thread);
+void cc__island_join(struct worker *w) {
+    cc__thread_join(w->thread);
     pthread_mutex_lock(&changing);
-    cc__set_seq(&home->remote.status, WORKER_EMPTY);
+    cc__set_seq(&w->remote.status, WORKER_EMPTY);
     pthread_mutex_unlock(&changing);
 }
 

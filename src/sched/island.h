@@ -29,7 +29,7 @@ struct CCIsland {
 };
 
 /* Finds its worker. 0; ESRCH: the runtime has been shut down since. Inside the runtime. */
-int cc__island_find(const CCIsland *island, struct worker **home);
+int cc__island_find(const CCIsland *island, struct worker **worker);
 
 /* ---- which ---- */
 
@@ -43,7 +43,7 @@ CC_INLINE bool cc__worker_is_island(const struct worker *w) {
 
 /* The island's worker that a fiber belongs to; NULL: any of the pool. For a fiber that is RUNNABLE, PARKED or RUNNING,
  * and not fresh outside of a queue. */
-CC_INLINE struct worker *cc__island_home(struct fiber *f) {
+CC_INLINE struct worker *cc__island_worker(struct fiber *f) {
     unsigned owner = cc__word_owner(cc__get(&f->word));
     return unlikely(owner > cc__sched.max) ? &cc__sched.workers[owner - 1] : NULL;
 }
@@ -51,14 +51,14 @@ CC_INLINE struct worker *cc__island_home(struct fiber *f) {
 /* Whether a fiber that `w` has made ready must not run on it. */
 CC_INLINE bool cc__island_apart(struct worker *w, struct fiber *f) {
     if (likely(!cc__island_any())) return false;
-    return cc__island_home(f) != (cc__worker_is_island(w) ? w : NULL);
+    return cc__island_worker(f) != (cc__worker_is_island(w) ? w : NULL);
 }
 
 /* ISLAND-1, checked in debug builds whenever a fiber gets the CPU. */
 CC_INLINE void cc__island_check(struct worker *w, struct fiber *f) {
     (void)w, (void)f;
 #ifdef CC_DEBUG
-    if (cc__island_any() && (cc__worker_is_island(w) || cc__island_home(f) != NULL)) {
+    if (cc__island_any() && (cc__worker_is_island(w) || cc__island_worker(f) != NULL)) {
         unsigned owner = cc__word_owner(cc__get(&f->word));
         cc__assert(owner == w->core.owner, "ISLAND-1: a fiber of an island gets the CPU of another worker");
     }
@@ -68,13 +68,13 @@ CC_INLINE void cc__island_check(struct worker *w, struct fiber *f) {
 /* ---- routes ---- */
 
 /* Sends a RUNNABLE fiber that is in no queue to its island. Any thread, inside the runtime. */
-void cc__island_send(struct worker *home, struct fiber *f);
+void cc__island_send(struct worker *w, struct fiber *f);
 /* Sends those of n fibers that `w` must not run (NULL: those of islands) where they belong. Returns how many remain. */
 uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n);
 
-/* Makes a filled, IDLE record runnable there; home NULL: in the pool, by a fiber of an island. w: the calling worker,
+/* Makes a filled, IDLE record runnable there; target NULL: in the pool, by a fiber of an island. w: the calling worker,
  * or NULL. */
-void cc__island_spawn(struct worker *w, struct worker *home, struct fiber *f, enum fiber_args args);
+void cc__island_spawn(struct worker *w, struct worker *target, struct fiber *f, enum fiber_args args);
 
 /* ---- alarms ---- */
 
@@ -103,7 +103,7 @@ bool cc__island_idle(struct worker *w);
 /* In a simulation: waits until the simulator gives it a fiber. NULL: its thread has to end. */
 struct fiber *cc__island_sim_next(struct worker *w);
 /* The simulator lets the island run that fiber, and waits until it has stopped. */
-void cc__island_sim_run(struct worker *home, struct fiber *f);
+void cc__island_sim_run(struct worker *w, struct fiber *f);
 
 /* In a simulation: ends the threads of islands that are closed and whose fibers have ended. */
 void cc__islands_sim_end(void);
@@ -113,11 +113,11 @@ bool cc__islands_asleep(void);
 
 /* Opens an island: a worker with its own thread. 0; ENOMEM; EAGAIN: no thread, or there are ISLANDS_MAX; an error of
  * the affinity. Inside the runtime. */
-int cc__island_open(const struct island_setup *setup, struct worker **home);
+int cc__island_open(const struct island_setup *setup, struct worker **worker);
 /* Its thread ends when all its fibers have ended. */
-void cc__island_close(struct worker *home);
+void cc__island_close(struct worker *w);
 /* Its thread has announced its end: joins it, and frees its place. */
-void cc__island_join(struct worker *home);
+void cc__island_join(struct worker *w);
 
 /* At the runtime's end: stops all that are still open. */
 void cc__islands_stop(void);

@@ -122,9 +122,9 @@ void cc__sched_send(struct fiber *f) {
 
 /* From an OS thread, or to or from an island. */
 static CC_NOINLINE void ready_elsewhere(struct fiber *f) {
-    struct worker *home = cc__island_home(f);
-    if (home != NULL)
-        cc__island_send(home, f);
+    struct worker *worker = cc__island_worker(f);
+    if (worker != NULL)
+        cc__island_send(worker, f);
     else
         cc__sched_send(f);
 }

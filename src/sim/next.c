@@ -73,17 +73,17 @@ static void note_places(struct link *list) {
 static uint32_t gather_islands(struct link *list) {
     uint32_t n = 0;
     for (unsigned i = 0; i < cc__get(&cc__sched.islands); i++) {
-        struct worker *home = &cc__sched.workers[cc__sched.max + i];
+        struct worker *w = &cc__sched.workers[cc__sched.max + i];
         struct link own;
         cc__list_init(&own);
-        cc__bias_enter(&home->runq.bias); /* its thread waits for the baton: we act as the owner */
-        n += cc__runq_take_oldest(&home->runq, UINT32_MAX, true, &own);
-        cc__bias_leave(&home->runq.bias);
-        n += cc__inbox_take(home, &own);
+        cc__bias_enter(&w->runq.bias); /* its thread waits for the baton: we act as the owner */
+        n += cc__runq_take_oldest(&w->runq, UINT32_MAX, true, &own);
+        cc__bias_leave(&w->runq.bias);
+        n += cc__inbox_take(w, &own);
         note_places(&own);
-        n += cc__drivers_poll_own(home->core.owner - 1, cc__clock_now(), &own);
+        n += cc__drivers_poll_own(w->core.owner - 1, cc__clock_now(), &own);
         for (struct link *l = cc__get(&own.next); l != &own; l = cc__get(&l->next))
-            cc__state_move(cc__fiber_of(l), home->core.owner);
+            cc__state_move(cc__fiber_of(l), w->core.owner);
         cc__list_append_all(list, &own);
     }
     return n;
@@ -181,13 +181,13 @@ struct fiber *cc__upcall_sim_next(struct worker *w) { /* SIM-3 */
         if (drawn < ready.count) {
             struct fiber *f = ready.fibers[drawn];
             ready.fibers[drawn] = ready.fibers[--ready.count];
-            struct worker *home = cc__island_home(f);
+            struct worker *worker = cc__island_worker(f);
             cc__sim_turn(f);
-            if (home == NULL) {
+            if (worker == NULL) {
                 cc__state_move(f, w->core.owner);
                 return f;
             }
-            cc__island_sim_run(home, f);
+            cc__island_sim_run(worker, f);
             continue;
         }
         cc__sim.program = runs;

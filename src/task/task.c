@@ -55,15 +55,15 @@ struct fiber *cc__task_lock(CCTask task) {
 struct origin {
     uintptr_t scope;
     const void *site;
-    bool elsewhere;      /* into or out of an island: */
-    struct worker *home; /* the island's worker; NULL: to the pool */
+    bool elsewhere;        /* into or out of an island: */
+    struct worker *target; /* the island's worker; NULL: to the pool */
 };
 
-/* Sets `elsewhere` and `home`. ESRCH: there is no such island. */
-static int find_home(struct worker *w, const CCSpawnOptions *o, struct origin *from) {
+/* Sets `elsewhere` and `target`. ESRCH: there is no such island. */
+static int find_target(struct worker *w, const CCSpawnOptions *o, struct origin *from) {
     if (likely(o == NULL || o->island == NULL)) return 0;
-    int rc = o->island != CC_NO_ISLAND ? cc__island_find(o->island, &from->home) : 0;
-    from->elsewhere = from->home != (w != NULL && cc__worker_is_island(w) ? w : NULL);
+    int rc = o->island != CC_NO_ISLAND ? cc__island_find(o->island, &from->target) : 0;
+    from->elsewhere = from->target != (w != NULL && cc__worker_is_island(w) ? w : NULL);
     return rc;
 }
 
@@ -99,7 +99,7 @@ static CCFiberId start(struct worker *w, struct fiber *f, enum fiber_args args, 
     if (cc__trace_on(TRACE_RECORD)) record(f, args);
     cc__probe3(spawn, f, f->fn, f->site);
     if (unlikely(from.elsewhere))
-        cc__island_spawn(w, from.home, f, args);
+        cc__island_spawn(w, from.target, f, args);
     else
         cc__sched_spawn(w, f, args);
     return id;
@@ -192,7 +192,7 @@ int cc__upcall_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
     int rc = cc__task_enter(w, true);
     if (rc != 0) return rc;
     CCFiberId id = 0;
-    if (unlikely((rc = find_home(w, options, &from)) != 0)) {
+    if (unlikely((rc = find_target(w, options, &from)) != 0)) {
         cc__task_leave(w);
         return rc;
     }

@@ -27,7 +27,7 @@ int cc__timed_spawn_arm(struct worker *w, struct timed_spawn *timed, uint64_t wh
     else
         cc__count(w, spawned);
     timed->fiber = f;
-    timed->home = w;
+    timed->worker = w;
     timed->ticket = cc__state_timed_spawn(f, island ? 0 : w->core.owner);
     cc__timer_arm_alarm(w, when, f, timed->ticket);
     return 0;
@@ -38,7 +38,7 @@ bool cc__timed_spawn_disarm(struct timed_spawn *timed) {
     if (cc__state_claim(f, timed->ticket, WAKE_CANCEL) != CLAIM_WON) return false;
     struct worker *w = cc__worker();
     if (w == NULL) cc__upcall_hold(); /* until now the fiber kept the runtime up */
-    cc__timer_disarm_alarm(timed->home);
+    cc__timer_disarm_alarm(timed->worker);
     cc__lock_take(&f->join_lock); /* a caller with a guessed id may read the generation */
     cc__set(&f->generation, (cc__get(&f->generation) + 1) & CC_FIBER_GENERATION_MAX);
     cc__state_done(f);

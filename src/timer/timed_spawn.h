@@ -11,7 +11,7 @@
 struct timed_spawn {
     struct fiber *fiber;
     uint64_t ticket;
-    struct worker *home;
+    struct worker *worker;
 };
 
 /* Reserves memory for the timer of the next arm on w. False: there is none. */

@@ -168,12 +168,12 @@ void cc__timer_arm_alarm(struct worker *w, uint64_t when, struct fiber *f, uint6
     arm(w, alarms_of(w), when, f, ticket);
 }
 
-void cc__timer_disarm(struct worker *home) {
-    cc__add_relaxed(&heap_of(home)->stale, 1);
+void cc__timer_disarm(struct worker *w) {
+    cc__add_relaxed(&heap_of(w)->stale, 1);
 }
 
-void cc__timer_disarm_alarm(struct worker *home) {
-    cc__add_relaxed(&alarms_of(home)->stale, 1);
+void cc__timer_disarm_alarm(struct worker *w) {
+    cc__add_relaxed(&alarms_of(w)->stale, 1);
 }
 
 uint32_t cc__timer_count(struct worker *w) {

@@ -21,13 +21,13 @@ bool cc__timer_prepare(struct worker *w);
 /* After the switch, when the fiber is PARKED or PARKING. */
 void cc__timer_arm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket);
 
-/* The wait was ended by something else; home: the worker that armed. Any thread. */
-void cc__timer_disarm(struct worker *home);
+/* The wait was ended by something else; w: the worker that armed. Any thread. */
+void cc__timer_disarm(struct worker *w);
 
 /* The same for a fiber that any worker may run: a timed spawn. On an island it goes to the heap of the alarms. */
 bool cc__timer_prepare_alarm(struct worker *w);
 void cc__timer_arm_alarm(struct worker *w, uint64_t when, struct fiber *f, uint64_t ticket);
-void cc__timer_disarm_alarm(struct worker *home);
+void cc__timer_disarm_alarm(struct worker *w);
 
 /* Calls fn for each timer whose wait is still pending, under locks: fn must not wait. Any thread. */
 void cc__timer_each(void (*fn)(void *arg, struct fiber *f, uint64_t ticket), void *arg);
