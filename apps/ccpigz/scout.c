@@ -17,7 +17,7 @@
 #define PLACEHOLDER 0x8000u
 
 struct scout {
-    struct pool *home;
+    struct pool *pool;
     struct chunk chunk; /* the unused rest of a part is returned to the source as this */
     uint8_t *room;      /* DECODE_REST, the part, OVERLAP */
     uint16_t *window;   /* DECODE_WINDOW cells, and the others behind them */
@@ -36,13 +36,13 @@ struct scout {
 
 static void drop(void *scout) { /* SCOUT-2 */
     struct scout *s = scout;
-    if (atomic_fetch_sub(&s->users, 1) == 1) pool_give(s->home, s);
+    if (atomic_fetch_sub(&s->users, 1) == 1) pool_give(s->pool, s);
 }
 
 void *scout_make(void *context) {
     struct scout *s = calloc(1, sizeof *s);
     if (s == NULL) return NULL;
-    s->home = context;
+    s->pool = context;
     s->room = malloc(DECODE_REST + SCOUT_PART + OVERLAP);
     s->window = malloc((DECODE_WINDOW + CELLS) * sizeof *s->window);
     if (s->room == NULL || s->window == NULL) {

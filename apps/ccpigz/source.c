@@ -10,7 +10,7 @@
 
 struct read_chunk {
     struct chunk chunk;
-    struct pool *home;
+    struct pool *pool;
     alignas(64) uint8_t rest[DECODE_REST]; /* so that the kernel copies whole lines to the data */
     uint8_t data[SOURCE_CHUNK];
 };
@@ -18,14 +18,14 @@ struct read_chunk {
 static void release_chunk(void *owner) {
     struct read_chunk *chunk = owner;
     chunk->chunk.begin = chunk->data;
-    pool_give(chunk->home, chunk);
+    pool_give(chunk->pool, chunk);
 }
 
 static void *make_chunk(void *context) {
     struct read_chunk *made = aligned_alloc(alignof(struct read_chunk), sizeof *made);
     if (made == NULL) return NULL;
     made->chunk = (struct chunk){.release = release_chunk, .owner = made, .data = made->data, .begin = made->data};
-    made->home = context;
+    made->pool = context;
     return made;
 }
 

@@ -26,7 +26,7 @@ static void free_piece(void *item) {
 static void *make_piece(void *context) { /* UNPACK-2 */
     struct piece *piece = calloc(1, sizeof *piece);
     if (piece == NULL) return NULL;
-    piece->home = context;
+    piece->pool = context;
     piece->room = aligned_alloc(UNPACK_ALIGN, DECODE_WINDOW + PIECE_SIZE);
     if (piece->room == NULL) {
         free(piece);
@@ -46,7 +46,7 @@ static void *make_member(void *context) {
         free(decoder);
         return NULL;
     }
-    piece->home = context;
+    piece->pool = context;
     piece->decoder = decoder;
     return piece;
 }
@@ -159,7 +159,7 @@ int unpack_send(struct unpack *u, struct piece *piece, void *(*task_fn)(void *pi
     if (u->alone) {
         task_fn(piece);
         int rc = write_piece(u, piece);
-        if (rc != UNPACK_AGAIN) pool_give(piece->home, piece);
+        if (rc != UNPACK_AGAIN) pool_give(piece->pool, piece);
         return rc;
     }
     int rc = cc_nursery_spawn_ex(u->nursery, &task, task_fn, piece, NULL);
@@ -177,7 +177,7 @@ static int write_pieces(struct unpack *u) {
         rc = write_piece(u, piece);
         if (rc != 0) return rc;
         bool member = piece->packed != NULL;
-        pool_give(piece->home, piece);
+        pool_give(piece->pool, piece);
         if (!member) continue;
         u->right_count++;
         cc_wait_group_done(&u->unverified);

@@ -42,7 +42,7 @@
 
 /* Some bytes of the output. */
 struct piece {
-    struct pool *home;
+    struct pool *pool;
     uint8_t *room; /* for a piece of a stream: the window, then the data */
     uint8_t *data;
     size_t size, capacity;
