@@ -3,7 +3,7 @@
 #include "fail.h"
 #include "harness.h"
 
-#include "../unit/home.h"
+#include "../unit/tempdir.h"
 
 #include <ccc/ccc.h>
 #include <stdlib.h>
@@ -253,7 +253,7 @@ static void *every_row(void *arg) {
 static void begin(const char *rings) {
     fail_needs_all();
     CHECK_EQ(setenv("CC_URING", rings, 1), 0);
-    enter_home();
+    enter_tempdir();
     fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) { /* the wrapper creates nothing */
         CHECK_EQ(mknod("file", S_IFREG | 0600, 0), 0);
@@ -265,7 +265,7 @@ static void begin(const char *rings) {
 
 static void end(void) {
     close(fd);
-    leave_home();
+    leave_tempdir();
 }
 
 TEST(every_call_fails_on_an_os_thread) {

@@ -2,7 +2,7 @@
 #include "harness.h"
 
 #include "../capture.h"
-#include "../home.h"
+#include "../tempdir.h"
 
 #include <ccc/ccc.h>
 #include <dirent.h>
@@ -22,12 +22,12 @@
 
 /* The same by a fiber and by an OS thread. */
 static void both(CCTaskFn fn) {
-    enter_home();
+    enter_tempdir();
     fn(NULL);
-    leave_home();
-    enter_home();
+    leave_tempdir();
+    enter_tempdir();
     CHECK_EQ(cc_run(fn, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 static int make(const char *path, const char *text) {
@@ -222,9 +222,9 @@ static void *sends(void *arg) {
 }
 
 TEST_WORKERS(sends_what_is_not_cached) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(sends, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- what always waits for the disk ---- */
@@ -320,11 +320,11 @@ static void *write_through(void *flags) {
 }
 
 TEST(writes_to_the_disk_do_not_block_the_worker) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_DIRECT, NULL), 0);
     CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_DSYNC, NULL), 0);
     CHECK_EQ(cc_run(write_through, (void *)(intptr_t)O_SYNC, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 static void *bad_input(void *arg) {
@@ -544,9 +544,9 @@ static void *fifo(void *arg) {
 }
 
 TEST_WORKERS(a_fifo_waits_for_its_other_end) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(fifo, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- directories ---- */
@@ -634,7 +634,7 @@ static void *replaces(void *arg) {
     expect_at("settings", "new");
     CHECK_EQ(count_files(), 1);
     char path[100];
-    snprintf(path, sizeof path, "%s/another", home); /* that does not exist */
+    snprintf(path, sizeof path, "%s/another", tempdir); /* that does not exist */
     CHECK_EQ(cc_replace_begin(&replace, path, 0600), 0);
     CHECK_EQ(cc_replace_commit(replace), 0);
     expect_at("another", "");
@@ -686,9 +686,9 @@ static void *cancels(void *arg) {
 }
 
 TEST_WORKERS(a_cancelled_caller_does_nothing) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(cancels, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- locks ---- */
@@ -744,9 +744,9 @@ static void *locks(void *arg) {
 }
 
 TEST_WORKERS(locks_of_files) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(locks, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- watching ---- */
@@ -786,9 +786,9 @@ static void *watches(void *arg) {
 }
 
 TEST_WORKERS(watches_files) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(watches, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- many, simulation ---- */
@@ -819,16 +819,16 @@ static void *many(void *arg) {
 }
 
 TEST_WORKERS(many_at_one_file) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(many, NULL, NULL), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 TEST(files_in_a_simulation) {
     for (uint64_t seed = 1; seed <= 5; seed++) {
-        enter_home();
+        enter_tempdir();
         CHECK_EQ(cc_sim_run(seed, bytes, NULL, NULL), 0);
         CHECK_EQ(cc_sim_run(seed, many, NULL, NULL), 0);
-        leave_home();
+        leave_tempdir();
     }
 }

@@ -6,7 +6,7 @@
 #include "io/uring.h"
 
 #include "../capture.h"
-#include "../home.h"
+#include "../tempdir.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -174,7 +174,7 @@ static void run_with(const char *setting, CCTaskFn fn, void *arg) {
 
 TEST_WORKERS(the_same_answers) {
     static struct answers pool, ring;
-    enter_home();
+    enter_tempdir();
     close(make_file("file", SIZE));
     run_with("0", ask_all, &pool);
     run_with("1", ask_all, &ring);
@@ -183,7 +183,7 @@ TEST_WORKERS(the_same_answers) {
         if (pool.row[i].rc != ring.row[i].rc || pool.row[i].n != ring.row[i].n || pool.row[i].sum != ring.row[i].sum)
             test_fail(__FILE__, __LINE__, "%s (%d): %d and %zu bytes, not %d and %zu", pool.row[i].what, i,
                       ring.row[i].rc, ring.row[i].n, pool.row[i].rc, pool.row[i].n);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- ring or pool ---- */
@@ -206,13 +206,13 @@ static const char *traced(struct capture *said, const char *setting) {
 TEST(the_trace_shows_it) {
     static struct capture said;
     needs_rings();
-    enter_home();
+    enter_tempdir();
     CHECK(contains(traced(&said, "1"), "goes to io_uring"));
     CHECK(!contains(said.text, "goes to the pool"));
     CHECK(!contains(said.text, "io_uring is not used"));
     CHECK(!contains(traced(&said, "0"), "io_uring"));
     CHECK(contains(said.text, "goes to the pool"));
-    leave_home();
+    leave_tempdir();
 }
 
 /* No file call has been made. */
@@ -233,7 +233,7 @@ static void *syncs_open(void *fd) {
 
 static void refuse(int call, int error, bool opens_one) {
     static struct capture said;
-    enter_home();
+    enter_tempdir();
     if (opens_one) {
         needs_rings();
         CHECK_EQ(cc_run(syncs, NULL, NULL), 0);
@@ -251,7 +251,7 @@ static void refuse(int call, int error, bool opens_one) {
     CHECK(sentence != NULL);
     CHECK(strstr(sentence + 10, "is not used") == NULL); /* once */
     CHECK(contains(text, "goes to the pool"));
-    leave_home();
+    leave_tempdir();
 }
 
 TEST(the_system_refuses_with_eperm) {
@@ -269,7 +269,7 @@ TEST(the_system_refuses_with_enomem) {
 /* There are descriptors again later. */
 TEST(no_descriptor_for_a_ring) {
     needs_rings();
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1}), 0);
     struct rlimit before, few;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -286,7 +286,7 @@ TEST(no_descriptor_for_a_ring) {
     CHECK_EQ(cc_run(syncs, NULL, NULL), 0);
     CHECK_EQ(rings_open(), 1);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 TEST(the_system_refuses_later) {
@@ -365,7 +365,7 @@ TEST_WORKERS(a_forked_child_has_no_ring) {
     CCTask task = CC_GO(reads_pipe, .fd = p.in);
     await_parks(1);
     fflush(stdout);
-    enter_home();
+    enter_tempdir();
     int fd = make_file("file", 10000);
     forget_pages(fd);
     pid_t child = test_fork();
@@ -384,7 +384,7 @@ TEST_WORKERS(a_forked_child_has_no_ring) {
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     close_pair(p);
     close(fd);
-    leave_home();
+    leave_tempdir();
 }
 
 TEST(a_dump_says_what_it_waits_for) {
@@ -542,7 +542,7 @@ static void *submit_and_end(void *arg) {
 
 TEST(threads_that_end_with_reads_in_flight) {
     needs_rings();
-    enter_home();
+    enter_tempdir();
     struct orphans o = {.fd = make_file("file", ORPHANS * 8 * ORPHAN_SIZE), .bytes = malloc(ORPHANS * ORPHAN_SIZE)};
     CHECK(o.bytes != NULL);
     CHECK_EQ(posix_fadvise(o.fd, 0, 0, POSIX_FADV_RANDOM), 0); /* each read has its own page */
@@ -563,7 +563,7 @@ TEST(threads_that_end_with_reads_in_flight) {
     cc__os_uring_close(&o.u);
     close(o.fd);
     free(o.bytes);
-    leave_home();
+    leave_tempdir();
 }
 
 TEST_WORKERS(on_an_island) {
@@ -610,10 +610,10 @@ static void *many_wait(void *arg) {
 
 TEST_WORKERS(more_than_a_ring_takes) {
     needs_rings();
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(many_wait, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
-    leave_home();
+    leave_tempdir();
 }
 
 /* ---- cancellations at any time ---- */
@@ -664,8 +664,8 @@ static void *cancels(void *arg) {
 }
 
 TEST_WORKERS(cancelled_at_any_time, .timeout = 180) {
-    enter_home();
+    enter_tempdir();
     CHECK_EQ(cc_run(cancels, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
-    leave_home();
+    leave_tempdir();
 }

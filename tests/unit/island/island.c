@@ -20,48 +20,48 @@ static CCIsland *new_island(const char *name) {
 }
 
 /* Its thread; and its data: plain, without a lock. */
-struct home {
+struct island_data {
     CCIsland *island;
     pthread_t thread;
     bool known;
     long count;
 };
 
-static void check_home(struct home *home) {
-    CHECK(cc_island_current() == home->island);
-    if (!home->known) home->thread = pthread_self();
-    home->known = true;
-    CHECK(pthread_equal(home->thread, pthread_self()));
+static void check_thread(struct island_data *data) {
+    CHECK(cc_island_current() == data->island);
+    if (!data->known) data->thread = pthread_self();
+    data->known = true;
+    CHECK(pthread_equal(data->thread, pthread_self()));
 }
 
 /* No other fiber of the island runs in between. */
-static void use(struct home *home) {
-    check_home(home);
-    long before = home->count;
+static void use(struct island_data *data) {
+    check_thread(data);
+    long before = data->count;
     for (volatile int i = 0; i < 20; i++) {
     }
-    home->count = before + 1;
+    data->count = before + 1;
 }
 
 CC_TASK(user, {
-    struct home *home;
+    struct island_data *data;
     int rounds;
 }) {
     for (int i = 0; i < self->rounds; i++) {
-        use(self->home);
+        use(self->data);
         cc_yield();
-        use(self->home);
+        use(self->data);
     }
     return NULL;
 }
 
 TEST_WORKERS(yields_stay) {
-    struct home home = {.island = new_island("home")};
+    struct island_data data = {.island = new_island("yields")};
     CCTask tasks[50];
-    for (int i = 0; i < 50; i++) tasks[i] = CC_GO_ON(home.island, user, .home = &home, .rounds = 20);
+    for (int i = 0; i < 50; i++) tasks[i] = CC_GO_ON(data.island, user, .data = &data, .rounds = 20);
     CHECK_EQ(cc_join_all(tasks, 50, NULL, CC_FOREVER), 0);
-    CHECK_EQ(cc_island_free(home.island), 0);
-    CHECK_EQ(home.count, 50 * 20 * 2);
+    CHECK_EQ(cc_island_free(data.island), 0);
+    CHECK_EQ(data.count, 50 * 20 * 2);
 }
 
 /* ---- calls ---- */
@@ -71,7 +71,7 @@ static void *add_one(void *arg) {
     return arg;
 }
 
-static struct home shared;
+static struct island_data shared;
 
 CC_TASK(caller, { int rounds; }) {
     for (int i = 0; i < self->rounds; i++) {
@@ -83,7 +83,7 @@ CC_TASK(caller, { int rounds; }) {
 }
 
 TEST_WORKERS(calls) {
-    shared = (struct home){.island = new_island("calls")};
+    shared = (struct island_data){.island = new_island("calls")};
     CCTask tasks[20];
     for (int i = 0; i < 20; i++) tasks[i] = CC_GO(caller, .rounds = 20);
     for (int i = 0; i < 20; i++) CHECK_EQ(cc_island_call(shared.island, add_one, &shared, NULL), 0); /* from a thread */
@@ -109,32 +109,32 @@ static void *blocks(void *arg) {
     return arg;
 }
 
-CC_TASK(waits_for_all, { struct home *home; }) {
-    struct home *home = self->home;
+CC_TASK(waits_for_all, { struct island_data *data; }) {
+    struct island_data *data = self->data;
     int v;
     for (int i = 0; i < 5; i++) {
-        use(home);
+        use(data);
         CHECK_EQ(cc_chan_recv(to_island, &v, sizeof v), 0);
-        use(home);
+        use(data);
         CHECK_EQ(cc_chan_send(from_island, &v, sizeof v), 0);
-        use(home);
+        use(data);
         CHECK_EQ(cc_mutex_lock(&mutex), 0);
-        use(home);
+        use(data);
         cc_yield();
-        use(home);
+        use(data);
         CHECK_EQ(cc_mutex_unlock(&mutex), 0);
         CHECK_EQ(cc_sem_acquire(&sem), 0);
-        use(home);
+        use(data);
         cc_sleep_ms(1);
-        use(home);
-        CCTask child = cc_fiber_spawn_task(nothing, home);
+        use(data);
+        CCTask child = cc_fiber_spawn_task(nothing, data);
         CHECK_EQ(cc_task_join(&child, NULL), 0);
-        use(home);
-        CHECK_EQ(cc_island_spawn(CC_NO_ISLAND, &child, nothing, home, NULL), 0);
+        use(data);
+        CHECK_EQ(cc_island_spawn(CC_NO_ISLAND, &child, nothing, data, NULL), 0);
         CHECK_EQ(cc_task_join_until(&child, NULL, cc_after_s(600)), 0);
-        use(home);
+        use(data);
         CHECK_EQ(cc_blocking(blocks, NULL, NULL), 0);
-        use(home);
+        use(data);
         CC_WHEN {
             CC_ON_RECV(to_island, &v) {
                 CHECK_EQ(cc_chan_send(from_island, &v, sizeof v), 0);
@@ -143,14 +143,14 @@ CC_TASK(waits_for_all, { struct home *home; }) {
                 CHECK(false);
             }
         }
-        use(home);
+        use(data);
     }
     CHECK_EQ(cc_event_wait(&event), 0);
-    use(home);
+    use(data);
     char byte;
     size_t got;
     CHECK_EQ(cc_fd_read(pipe_ends[0], &byte, 1, &got), 0);
-    use(home);
+    use(data);
     return NULL;
 }
 
@@ -172,12 +172,12 @@ CC_TASK(drains, { int n; }) {
 
 TEST_WORKERS(all_waits, .timeout = 120) {
     enum { USERS = 8, VALUES = USERS * 5 * 2 };
-    struct home home = {.island = new_island("waits")};
+    struct island_data data = {.island = new_island("waits")};
     to_island = cc_chan_create(sizeof(int), 0);
     from_island = cc_chan_create(sizeof(int), 2);
     CHECK_EQ(pipe(pipe_ends), 0);
     CCTask tasks[USERS + 2];
-    for (int i = 0; i < USERS; i++) tasks[i] = CC_GO_ON(home.island, waits_for_all, .home = &home);
+    for (int i = 0; i < USERS; i++) tasks[i] = CC_GO_ON(data.island, waits_for_all, .data = &data);
     tasks[USERS] = CC_GO(feeds, .n = VALUES);
     tasks[USERS + 1] = CC_GO(drains, .n = VALUES);
     CHECK_EQ(cc_task_join(&tasks[USERS], NULL), 0);
@@ -185,8 +185,8 @@ TEST_WORKERS(all_waits, .timeout = 120) {
     CHECK_EQ(cc_event_set(&event), 0);
     for (int i = 0; i < USERS; i++) CHECK_EQ(cc_fd_write(pipe_ends[1], "x", 1, NULL), 0);
     CHECK_EQ(cc_join_all(tasks, USERS, NULL, CC_FOREVER), 0);
-    CHECK_EQ(cc_island_free(home.island), 0);
-    CHECK(home.count > 0);
+    CHECK_EQ(cc_island_free(data.island), 0);
+    CHECK(data.count > 0);
     cc_fd_close(pipe_ends[0]);
     cc_fd_close(pipe_ends[1]);
     cc_chan_free(to_island);
@@ -196,7 +196,7 @@ TEST_WORKERS(all_waits, .timeout = 120) {
 /* ---- two islands, and channels between them that become biased and are not ---- */
 
 CC_TASK(plays, {
-    struct home *home;
+    struct island_data *data;
     CCChan *in, *out;
     int rounds;
     bool begins;
@@ -204,21 +204,21 @@ CC_TASK(plays, {
     int v = 0;
     for (int i = 0; i < self->rounds; i++) {
         if (self->begins || i > 0) CHECK_EQ(cc_chan_send(self->out, &v, sizeof v), 0);
-        use(self->home);
+        use(self->data);
         CHECK_EQ(cc_chan_recv(self->in, &v, sizeof v), 0);
-        use(self->home);
+        use(self->data);
     }
     if (!self->begins) CHECK_EQ(cc_chan_send(self->out, &v, sizeof v), 0);
     return NULL;
 }
 
 TEST_WORKERS(ping_pong) {
-    struct home a = {.island = new_island("a")}, b = {.island = new_island("b")};
+    struct island_data a = {.island = new_island("a")}, b = {.island = new_island("b")};
     CCChan *there = cc_chan_create(sizeof(int), 0), *back = cc_chan_create(sizeof(int), 0);
     int rounds = (int)test_scale(500);
     CCTask tasks[2] = {
-        CC_GO_ON(a.island, plays, .home = &a, .in = back, .out = there, .rounds = rounds, .begins = true),
-        CC_GO_ON(b.island, plays, .home = &b, .in = there, .out = back, .rounds = rounds)};
+        CC_GO_ON(a.island, plays, .data = &a, .in = back, .out = there, .rounds = rounds, .begins = true),
+        CC_GO_ON(b.island, plays, .data = &b, .in = there, .out = back, .rounds = rounds)};
     CHECK_EQ(cc_join_all(tasks, 2, NULL, CC_FOREVER), 0);
     CHECK_EQ(cc_island_free(a.island), 0);
     CHECK_EQ(cc_island_free(b.island), 0);
@@ -227,25 +227,25 @@ TEST_WORKERS(ping_pong) {
 }
 
 /* A channel that one island uses alone for a long time, and then others. */
-CC_TASK(uses_alone, { struct home *home; }) {
+CC_TASK(uses_alone, { struct island_data *data; }) {
     int v = 0;
     for (int i = 0; i < 300; i++) {
         CHECK_EQ(cc_chan_send(small, &v, sizeof v), 0);
         CHECK_EQ(cc_chan_recv(small, &v, sizeof v), 0);
     }
-    use(self->home);
+    use(self->data);
     CHECK_EQ(cc_event_set(&event), 0); /* others may */
     for (int i = 0; i < 20; i++) {
         CHECK_EQ(cc_chan_recv(small, &v, sizeof v), 0);
-        use(self->home);
+        use(self->data);
     }
     return NULL;
 }
 
 TEST_WORKERS(biased_channel) {
-    struct home home = {.island = new_island("bias")};
+    struct island_data data = {.island = new_island("bias")};
     small = cc_chan_create(sizeof(int), 1);
-    CCTask task = CC_GO_ON(home.island, uses_alone, .home = &home), other;
+    CCTask task = CC_GO_ON(data.island, uses_alone, .data = &data), other;
     CHECK_EQ(cc_event_wait(&event), 0);
     for (int i = 0; i < 20; i++) {
         CHECK_EQ(cc_chan_send(small, &i, sizeof i), 0);
@@ -253,36 +253,36 @@ TEST_WORKERS(biased_channel) {
         CHECK_EQ(cc_task_join(&other, NULL), 0);
     }
     CHECK_EQ(cc_task_join(&task, NULL), 0);
-    CHECK_EQ(cc_island_free(home.island), 0);
+    CHECK_EQ(cc_island_free(data.island), 0);
     cc_chan_free(small);
 }
 
 /* ---- nurseries, cancellation, deadlines, panics ---- */
 
-CC_CHILD(sleeps_until_cancelled, { struct home *home; }) {
-    use(self->home);
+CC_CHILD(sleeps_until_cancelled, { struct island_data *data; }) {
+    use(self->data);
     int rc = cc_sleep_until(CC_FOREVER);
-    use(self->home);
+    use(self->data);
     CHECK_EQ(rc, ECANCELED);
     return rc;
 }
 
-CC_TASK(has_children, { struct home *home; }) {
+CC_TASK(has_children, { struct island_data *data; }) {
     int rc;
     bool late = false;
     CC_NURSERY(n, .result = &rc) {
-        for (int i = 0; i < 5; i++) CC_GO_IN(n, sleeps_until_cancelled, .home = self->home);
+        for (int i = 0; i < 5; i++) CC_GO_IN(n, sleeps_until_cancelled, .data = self->data);
         cc_yield();
-        use(self->home);
+        use(self->data);
         cc_nursery_cancel(n);
     }
     CHECK_EQ(rc, ECANCELED);
     CC_WITH_DEADLINE(cc_after_ms(1), &late) {
         CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
-        use(self->home);
+        use(self->data);
     }
     CHECK(late);
-    use(self->home);
+    use(self->data);
     return NULL;
 }
 
@@ -294,18 +294,18 @@ static void *child_there(void *arg) {
 }
 
 TEST_WORKERS(nurseries) {
-    struct home home = {.island = new_island("nursery")};
-    CCTask task = CC_GO_ON(home.island, has_children, .home = &home);
+    struct island_data data = {.island = new_island("nursery")};
+    CCTask task = CC_GO_ON(data.island, has_children, .data = &data);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     int rc; /* a nursery of the pool, with children on the island, cancelled from here */
     CC_NURSERY(n, .result = &rc) {
-        CCSpawnOptions there = {.island = home.island};
-        for (int i = 0; i < 5; i++) CHECK_EQ(cc_nursery_spawn_ex(n, NULL, child_there, &home, &there), 0);
+        CCSpawnOptions there = {.island = data.island};
+        for (int i = 0; i < 5; i++) CHECK_EQ(cc_nursery_spawn_ex(n, NULL, child_there, &data, &there), 0);
         cc_sleep_ms(1);
         cc_nursery_cancel(n);
     }
     CHECK_EQ(rc, ECANCELED);
-    CHECK_EQ(cc_island_free(home.island), 0);
+    CHECK_EQ(cc_island_free(data.island), 0);
 }
 
 /* A deadline that a fiber of an island sets before it blocks its thread ends the waits of the pool. */
@@ -499,14 +499,14 @@ TEST_WORKERS(hooks) {
 
 TEST(many_islands) {
     CCIsland *islands[CC_ISLANDS_MAX], *more = (CCIsland *)islands;
-    struct home home = {0};
+    struct island_data data = {0};
     for (int round = 0; round < 2; round++) {
         for (unsigned i = 0; i < CC_ISLANDS_MAX; i++) CHECK_EQ(cc_island_create(&islands[i], NULL), 0);
         CHECK_EQ(cc_island_create(&more, NULL), EAGAIN);
         CHECK(more == NULL);
         for (unsigned i = 0; i < CC_ISLANDS_MAX; i++) {
-            home = (struct home){.island = islands[i]};
-            CHECK_EQ(cc_island_call(islands[i], add_one, &home, NULL), 0);
+            data = (struct island_data){.island = islands[i]};
+            CHECK_EQ(cc_island_call(islands[i], add_one, &data, NULL), 0);
             CHECK_EQ(cc_island_free(islands[i]), 0);
         }
     }
@@ -519,8 +519,8 @@ static pthread_key_t local_key;
 /* When its own island has ended, and is being freed. */
 static void uses_another_island(void *done) {
     CCIsland *another = new_island("another");
-    struct home home = {.island = another};
-    CHECK_EQ(cc_island_call(another, add_one, &home, NULL), 0);
+    struct island_data data = {.island = another};
+    CHECK_EQ(cc_island_call(another, add_one, &data, NULL), 0);
     CHECK_EQ(cc_island_free(another), 0);
     atomic_store((atomic_bool *)done, true);
 }
@@ -677,11 +677,11 @@ static void *waits_for_ever(void *arg) {
 }
 
 TEST_WORKERS(shutdown_cancels) {
-    struct home home = {.island = new_island("stops")};
-    for (int i = 0; i < 10; i++) CHECK_EQ(cc_island_spawn(home.island, NULL, waits_for_ever, &home, NULL), 0);
+    struct island_data data = {.island = new_island("stops")};
+    for (int i = 0; i < 10; i++) CHECK_EQ(cc_island_spawn(data.island, NULL, waits_for_ever, &data, NULL), 0);
     cc_sleep_ms(1);
     end_by_cancelling();
-    CHECK_EQ(cc_island_free(home.island), 0);
+    CHECK_EQ(cc_island_free(data.island), 0);
 }
 
 /* ---- messages ---- */
@@ -696,27 +696,27 @@ static const char *dump_text(void) {
 }
 
 TEST(dump_names_it) {
-    struct home home = {.island = new_island("lagoon")};
+    struct island_data data = {.island = new_island("lagoon")};
     CCTask task;
-    CHECK_EQ(cc_island_spawn(home.island, &task, waits_for_ever, &home, NULL), 0);
+    CHECK_EQ(cc_island_spawn(data.island, &task, waits_for_ever, &data, NULL), 0);
     while (strstr(dump_text(), "island 'lagoon' (worker") == NULL) cc_sleep_ms(1);
     CHECK_EQ(cc_task_cancel(&task), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
-    CHECK_EQ(cc_island_free(home.island), 0);
+    CHECK_EQ(cc_island_free(data.island), 0);
 }
 
 /* ---- in the simulation ---- */
 
 static void *simulated(void *arg) {
-    struct home home = {.island = new_island("simulated")};
+    struct island_data data = {.island = new_island("simulated")};
     CCTask tasks[6];
     (void)arg;
-    for (int i = 0; i < 5; i++) tasks[i] = CC_GO_ON(home.island, user, .home = &home, .rounds = 3);
-    tasks[5] = CC_GO_ON(home.island, has_children, .home = &home);
-    for (int i = 0; i < 5; i++) CHECK_EQ(cc_island_call(home.island, add_one, &home, NULL), 0);
+    for (int i = 0; i < 5; i++) tasks[i] = CC_GO_ON(data.island, user, .data = &data, .rounds = 3);
+    tasks[5] = CC_GO_ON(data.island, has_children, .data = &data);
+    for (int i = 0; i < 5; i++) CHECK_EQ(cc_island_call(data.island, add_one, &data, NULL), 0);
     CHECK_EQ(cc_join_all(tasks, 6, NULL, CC_FOREVER), 0);
-    CHECK_EQ(cc_island_free(home.island), 0);
-    CHECK(home.count > 5 * 3 * 2);
+    CHECK_EQ(cc_island_free(data.island), 0);
+    CHECK(data.count > 5 * 3 * 2);
     return NULL;
 }
 
@@ -780,35 +780,35 @@ TEST(hooks_in_a_simulation) {
 static _Atomic unsigned on_host, crashed;
 
 static void *lives_on_host(void *arg) {
-    struct home *home = arg;
-    use(home);
+    struct island_data *data = arg;
+    use(data);
     CHECK(cc_sim_host_self() != 0);
     atomic_fetch_add(&on_host, 1);
     CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
-    use(home);
+    use(data);
     atomic_fetch_add(&crashed, 1);
     return NULL;
 }
 
 static void *host_main(void *arg) {
-    struct home *home = arg;
-    for (int i = 0; i < 4; i++) CHECK_EQ(cc_island_spawn(home->island, NULL, lives_on_host, home, NULL), 0);
+    struct island_data *data = arg;
+    for (int i = 0; i < 4; i++) CHECK_EQ(cc_island_spawn(data->island, NULL, lives_on_host, data, NULL), 0);
     CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     return NULL;
 }
 
 static void *simulated_hosts(void *arg) {
-    struct home home = {.island = new_island("hosted")};
+    struct island_data data = {.island = new_island("hosted")};
     CCSimHost host;
     (void)arg;
     atomic_store(&on_host, 0);
     atomic_store(&crashed, 0);
     CHECK_EQ(cc_sim_host(&host, "a"), 0);
-    CHECK_EQ(cc_sim_start(host, host_main, &home), 0);
-    CHECK_EQ(cc_island_call(home.island, add_one, &home, NULL), 0); /* of no host, beside them */
+    CHECK_EQ(cc_sim_start(host, host_main, &data), 0);
+    CHECK_EQ(cc_island_call(data.island, add_one, &data, NULL), 0); /* of no host, beside them */
     while (atomic_load(&on_host) != 4) CHECK_EQ(cc_sleep_ms(1), 0);
     CHECK_EQ(cc_sim_crash(host), 0);
-    CHECK_EQ(cc_island_free(home.island), 0);
+    CHECK_EQ(cc_island_free(data.island), 0);
     CHECK_EQ(atomic_load(&crashed), 4);
     return NULL;
 }
