@@ -34,11 +34,11 @@ run:
 timeline:
 	@tools/deps.sh run
 	@mkdir -p build
-	@{ cmake --preset release && cmake --build --preset release --target examples_pipeline examples_hangs_circle cc-trace -j $(JOBS); } >build/run.log 2>&1 \
+	@{ cmake --preset release && cmake --build --preset release --target examples_pipeline examples_hangs_lock_order cc-trace -j $(JOBS); } >build/run.log 2>&1 \
 		|| { cat build/run.log; exit 1; }
 	@CC_SIM_SEED=7 CC_RECORD=build/timeline.trace build/release/examples/pipeline >build/run.log
 	@build/release/apps/cc-trace -s build/timeline.trace >docs/plots/timeline.svg
-	@CC_SIM_SEED=7 CC_RECORD=build/deadlock.trace build/release/examples/hangs/circle >>build/run.log 2>&1; [ $$? = 124 ]
+	@CC_SIM_SEED=7 CC_RECORD=build/deadlock.trace build/release/examples/hangs/lock_order >>build/run.log 2>&1; [ $$? = 124 ]
 	@build/release/apps/cc-trace -s build/deadlock.trace >docs/plots/deadlock.svg
 	@build/release/apps/cc-trace build/timeline.trace
 

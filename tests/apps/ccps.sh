@@ -89,12 +89,12 @@ same_as_dump() {
 
 # The thread sanitizer keeps signals back until the thread makes a call that it watches: the dump may never come.
 signals_come() {
-    ! nm "$build/examples/hangs/circle" | grep -q ' [^w] __tsan_init' || { echo 'the thread sanitizer keeps the signal back that asks for a dump'; return 77; }
+    ! nm "$build/examples/hangs/lock_order" | grep -q ' [^w] __tsan_init' || { echo 'the thread sanitizer keeps the signal back that asks for a dump'; return 77; }
 }
 
-case_as_the_dump_circle() {
+case_as_the_dump_cycle() {
     signals_come || return
-    begin "$build/examples/hangs/circle" "'saver' waits for mutex .*'spender', for" "'spender' waits for mutex .*'saver', for" \
+    begin "$build/examples/hangs/lock_order" "'saver' waits for mutex .*'spender', for" "'spender' waits for mutex .*'saver', for" \
         '^OS thread' || return
     same_as_dump
     local status=$?
@@ -216,8 +216,8 @@ case_more_than_a_list() {
 
 case_a_stripped_program() {
     command -v strip >/dev/null || { echo 'strip is not installed'; return 77; }
-    strip -o circle "$build/examples/hangs/circle" || return
-    begin "$PWD/circle" "'saver' waits for mutex .*'spender', for" && grep -q '^    #0 circle+0x' out.tmp
+    strip -o lock_order "$build/examples/hangs/lock_order" || return
+    begin "$PWD/lock_order" "'saver' waits for mutex .*'spender', for" && grep -q '^    #0 lock_order+0x' out.tmp
     local status=$?
     end
     return $status
@@ -244,7 +244,7 @@ case_a_static_program() {
 # While the process runs as fast as it can: many reads, and none of them fails.
 case_a_program_that_runs() {
     local i status=0
-    "$build/examples/hangs/circle" >said 2>&1 </dev/null &
+    "$build/examples/hangs/lock_order" >said 2>&1 </dev/null &
     pid=$!
     for ((i = 0; i < 50; i++)); do
         timeout 120 "$program" "$pid" >out.tmp 2>&1
@@ -327,7 +327,7 @@ case_a_core_file() {
 case_a_core_file_of_gcore() {
     command -v gcore >/dev/null || { echo 'gcore is not installed'; return 77; }
     ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'a sanitizer takes all addresses'; return 77; }
-    begin "$build/examples/hangs/circle" "'saver' waits for mutex .*'spender', for" || return
+    begin "$build/examples/hangs/lock_order" "'saver' waits for mutex .*'spender', for" || return
     timeout 120 gcore -o made "$pid" >said 2>&1 && [[ -s made.$pid ]] || { echo "gcore: $(tail -n 1 said)"; return 77; }
     timeout 60 "$program" "made.$pid" >out.tmp 2>&1
     grep -qE '^fiber 1.1.* waits for mutex|(records of fibers cannot be read|fibers are missing): the core file does not have them' out.tmp ||
@@ -338,7 +338,7 @@ case_a_core_file_of_gcore() {
 case_damaged_core_files() {
     local size status i rounds=$((${TEST_SLOWDOWN:-1} > 4 ? 10 : 24))
     has_cores || return
-    begin "$build/examples/hangs/circle" "'saver' waits for mutex .*'spender', for" || return
+    begin "$build/examples/hangs/lock_order" "'saver' waits for mutex .*'spender', for" || return
     kill -ABRT "$pid"
     wait "$pid" 2>/dev/null
     pid=

@@ -65,7 +65,7 @@ def check_metrics(address, parse):
 
 
 def main():
-    program = Program(os.path.join(os.path.realpath(sys.argv[1]), "examples/hangs/circle"))
+    program = Program(os.path.join(os.path.realpath(sys.argv[1]), "examples/hangs/lock_order"))
     bad = 0
     try:
         until = time.monotonic() + 180

@@ -21,7 +21,7 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 # name, program, kind of finding, what the clicks find, text of the details
 HANGS = [
-    ("circle", "examples/hangs/circle", "cycle", '[data-kind="cycle"] .fiber', ["transfer (circle.c:15)", "held by fiber"]),
+    ("lock_order", "examples/hangs/lock_order", "cycle", '[data-kind="cycle"] .fiber', ["transfer (lock_order.c:15)", "held by fiber"]),
     ("no_sender", "examples/hangs/no_sender", "deadlock", '[data-group]', ["serve (no_sender.c:7)", "channel 'jobs'"]),
     ("search", "examples/hangs/search", "stuck", '[data-kind="stuck"] .fiber', ["find (search.c:", "in this turn"]),
     ("blocked", "examples/hangs/blocked", "stuck", '[data-kind="stuck"] .fiber', ["read_settings (blocked.c:8)", "is blocked in a system call"]),
@@ -141,7 +141,7 @@ def main():
 
 def dark(browser, build):
     """The colours follow the reader's wish."""
-    hang = Program(os.path.join(build, "examples/hangs/circle"))
+    hang = Program(os.path.join(build, "examples/hangs/lock_order"))
     try:
         browser.open(hang.address)
         browser.wait("document.querySelector('#workers tr') !== null", "no workers")
@@ -160,7 +160,7 @@ def dark(browser, build):
 
 def token(browser, build):
     """The page has it after it was loaded again, what it opens in another tab is there, and a tab that was not given it is told so."""
-    hang = Program(os.path.join(build, "examples/hangs/circle"))
+    hang = Program(os.path.join(build, "examples/hangs/lock_order"))
     shown = "document.querySelector('#workers tr') !== null"
     try:
         browser.open(hang.address)

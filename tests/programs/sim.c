@@ -425,17 +425,17 @@ static void *locks_two(void *swapped) {
     return NULL;
 }
 
-static void *circle(void *arg) {
+static void *lock_in_two_orders(void *arg) {
     CCTask a = cc_fiber_spawn_task(locks_two, NULL), b = cc_fiber_spawn_task(locks_two, &left);
     cc_task_join(&a, NULL);
     cc_task_join(&b, NULL);
     return arg;
 }
 
-static void search_circle(void *ended) {
+static void search_deadlock(void *ended) {
     for (uint64_t seed = 1; seed <= 200; seed++) {
         *(uint64_t *)ended = seed;
-        CHECK_EQ(cc_sim_run(seed, circle, NULL, NULL), 0);
+        CHECK_EQ(cc_sim_run(seed, lock_in_two_orders, NULL, NULL), 0);
     }
 }
 
@@ -443,7 +443,7 @@ TEST(a_deadlock_is_found_and_names_the_seed, .timeout = 120) {
     static struct child child;
     uint64_t *seed = mmap(NULL, sizeof *seed, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(seed != MAP_FAILED);
-    run_child(&child, search_circle, seed);
+    run_child(&child, search_deadlock, seed);
     char line[80];
     snprintf(line, sizeof line, "a simulation with seed %llu: cc_sim_run with that seed", (unsigned long long)*seed);
     bool good = WIFEXITED(child.status) && WEXITSTATUS(child.status) == 124 && said(&child, "ccc: deadlock:") &&

@@ -1,4 +1,4 @@
-/* circle.c - two transfers that lock the same two accounts in opposite order. */
+/* lock_order.c - two transfers that lock the same two accounts in opposite order. */
 #include <ccc/ccc.h>
 #include <stdlib.h>
 
