@@ -7,16 +7,18 @@
 
 #include <errno.h>
 
-/* Repeats a system call while a signal interrupts it, and preserves errno, which only a failure changes. */
-#define CALL(result, expression)                                                      \
-    do {                                                                              \
-        int saved_ = cc__errno_get();                                                 \
-        (result) = (expression);                                                      \
-        if (unlikely((result) < 0)) {                                                 \
-            while ((result) < 0 && cc__errno_get() == EINTR) (result) = (expression); \
-            if ((result) < 0) (result) = -cc__errno_get();                            \
-            cc__errno_set(saved_);                                                    \
-        }                                                                             \
-    } while (0)
+/* The result of a system call. Repeats it while a signal interrupts it, and preserves errno, which only a failure
+ * changes. */
+#define CALL(expression)                                                            \
+    ({                                                                              \
+        int saved_ = cc__errno_get();                                               \
+        __typeof__(expression) result_ = (expression);                              \
+        if (unlikely(result_ < 0)) {                                                \
+            while (result_ < 0 && cc__errno_get() == EINTR) result_ = (expression); \
+            if (result_ < 0) result_ = -cc__errno_get();                            \
+            cc__errno_set(saved_);                                                  \
+        }                                                                           \
+        result_;                                                                    \
+    })
 
 #endif

@@ -25,29 +25,23 @@
 static bool one_thread(void) {
     enum { DIRECTORY = 2 }; /* links of an empty directory */
     struct stat status;
-    int rc;
-    CALL(rc, stat("/proc/self/task", &status));
-    return rc == 0 && status.st_nlink == DIRECTORY + 1;
+    return CALL(stat("/proc/self/task", &status)) == 0 && status.st_nlink == DIRECTORY + 1;
 }
 
 /* There is no system call for it, but the table never shrinks: so open and close a descriptor with the last number. */
 void cc__os_reserve(unsigned most) {
     struct rlimit limit;
-    int rc, fd, last;
-    if (!one_thread()) return;
-    CALL(rc, getrlimit(RLIMIT_NOFILE, &limit));
-    if (rc != 0 || limit.rlim_cur < 2) return;
-    CALL(fd, eventfd(0, EFD_CLOEXEC));
+    if (!one_thread() || CALL(getrlimit(RLIMIT_NOFILE, &limit)) != 0 || limit.rlim_cur < 2) return;
+    int fd = CALL(eventfd(0, EFD_CLOEXEC));
     if (fd < 0) return;
-    CALL(last, fcntl(fd, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur < most ? limit.rlim_cur : most) - 1));
+    int last = CALL(fcntl(fd, F_DUPFD_CLOEXEC, (int)(limit.rlim_cur < most ? limit.rlim_cur : most) - 1));
     if (last >= 0) (void)cc__os_close(last);
     (void)cc__os_close(fd);
 }
 
 int cc__os_above_standard(int fd) {
-    int above;
     if (likely(fd < 0 || fd > STDERR_FILENO)) return fd;
-    CALL(above, fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    int above = CALL(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     if (above < 0) return fd;
     (void)cc__os_close(fd);
     return above;
@@ -65,11 +59,10 @@ int cc__os_close_at_once(int fd) {
     struct linger linger = {0};
     socklen_t length = sizeof linger;
     if (likely(cc__os_simulation_of(fd) == NULL)) {
-        int rc;
-        CALL(rc, getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
+        int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
         if (rc == 0 && unlikely(linger.l_onoff && linger.l_linger != 0)) {
             linger.l_onoff = 0;
-            CALL(rc, setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
+            rc = CALL(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
         }
     }
     return cc__os_close(fd);
@@ -78,8 +71,7 @@ int cc__os_close_at_once(int fd) {
 int cc__os_valid(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->valid(fd);
-    int rc;
-    CALL(rc, fcntl(fd, F_GETFD));
+    int rc = CALL(fcntl(fd, F_GETFD));
     return rc < 0 ? -rc : 0;
 }
 
@@ -89,19 +81,17 @@ int cc__os_nonblocking(int fd, bool on, bool *blocked) {
         *blocked = false;
         return s->valid(fd);
     }
-    int flags, rc = 0;
-    CALL(flags, fcntl(fd, F_GETFL));
+    int rc = 0, flags = CALL(fcntl(fd, F_GETFL));
     if (flags < 0) return -flags;
     *blocked = !(flags & O_NONBLOCK);
-    if (*blocked == on) CALL(rc, fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
+    if (*blocked == on) rc = CALL(fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK));
     return rc < 0 ? -rc : 0;
 }
 
 bool cc__os_is_blocking(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return false;
-    int flags;
-    CALL(flags, fcntl(fd, F_GETFL));
+    int flags = CALL(fcntl(fd, F_GETFL));
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
@@ -112,16 +102,15 @@ bool cc__os_is_stream(int fd, bool *socket) {
         return false;
     }
     struct stat status;
-    int rc, type = 0, protocol = 0;
+    int type = 0, protocol = 0, rc = CALL(fstat(fd, &status));
     socklen_t size = sizeof type, protocol_size = sizeof protocol;
-    CALL(rc, fstat(fd, &status));
     *socket = rc == 0 && S_ISSOCK(status.st_mode);
     if (rc != 0) return false;
     if (!*socket) return false; /* a read of a pipe ends with a packet, if its writer has requested that (O_DIRECT) */
-    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size));
+    rc = CALL(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size));
     if (rc != 0 || type != SOCK_STREAM) return false;
     /* A read of an SCTP socket ends with a message, and one of a Unix socket where descriptors were sent. */
-    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_size));
+    rc = CALL(getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_size));
     return rc == 0 && protocol == IPPROTO_TCP;
 }
 
@@ -153,21 +142,16 @@ static ssize_t transmit(int fd, const void *from, size_t size) {
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->readv(fd, parts, n);
-    ssize_t got;
-    if (likely(mode == OS_OWN_SOCKET && n == 1)) { /* a vector of one costs a twentieth more */
-        CALL(got, receive(fd, parts[0].iov_base, parts[0].iov_len));
-        return got;
-    }
+    if (likely(mode == OS_OWN_SOCKET && n == 1)) /* a vector of one costs a twentieth more */
+        return CALL(receive(fd, parts[0].iov_base, parts[0].iov_len));
     if (mode == OS_OTHER || mode == OS_OWN_SOCKET) {
         struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
-        CALL(got, recvmsg(fd, &message, MSG_DONTWAIT));
+        ssize_t got = CALL(recvmsg(fd, &message, MSG_DONTWAIT));
         if (got != -ENOTSOCK) return got;
         if (cc__os_is_blocking(fd)) return OS_LOOK_FIRST;
     }
     int rc = mode == OS_LOOKED_AT ? gate(fd, POLLER_READ) : 0;
-    if (rc != 0) return rc;
-    CALL(got, readv(fd, parts, n));
-    return got;
+    return rc != 0 ? rc : CALL(readv(fd, parts, n));
 }
 
 /* A write to a pipe without a reader raises SIGPIPE: it is blocked meanwhile and, if this write has raised it,
@@ -186,18 +170,15 @@ static void quiet_begin(struct quiet *q) {
 static void quiet_end(const struct quiet *q, bool may_have_raised) {
     if (may_have_raised && !sigismember(&q->pending, SIGPIPE)) {
         struct timespec now = {0, 0};
-        int signal;
-        CALL(signal, sigtimedwait(&q->pipe_signal, NULL, &now));
-        (void)signal;
+        (void)CALL(sigtimedwait(&q->pipe_signal, NULL, &now));
     }
     pthread_sigmask(SIG_SETMASK, &q->before, NULL);
 }
 
 static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
     struct quiet quiet;
-    ssize_t put;
     quiet_begin(&quiet);
-    CALL(put, writev(fd, parts, n));
+    ssize_t put = CALL(writev(fd, parts, n));
     size_t total = 0;
     for (int i = 0; i < n; i++) total += parts[i].iov_len;
     quiet_end(&quiet, put != (ssize_t)total);
@@ -207,23 +188,17 @@ static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
 /* Whether writes to it wait for no other process. */
 static bool is_file(int fd) {
     struct stat status;
-    int rc;
-    CALL(rc, fstat(fd, &status));
-    return rc == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+    return CALL(fstat(fd, &status)) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
 ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->writev(fd, parts, n);
-    ssize_t put;
-    if (likely(mode == OS_OWN_SOCKET && n == 1)) {
-        CALL(put, transmit(fd, parts[0].iov_base, parts[0].iov_len));
-        return put;
-    }
+    if (likely(mode == OS_OWN_SOCKET && n == 1)) return CALL(transmit(fd, parts[0].iov_base, parts[0].iov_len));
     if (mode == OS_OWN) return write_quietly(fd, parts, n);
     if (mode != OS_LOOKED_AT) {
         struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
-        CALL(put, sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+        ssize_t put = CALL(sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
         if (put != -ENOTSOCK) return put;
         if (n == 0 || !cc__os_is_blocking(fd) || is_file(fd)) return write_quietly(fd, parts, n);
         return OS_LOOK_FIRST;
@@ -239,17 +214,13 @@ ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mod
 ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->recvmsg(fd, message, flags);
-    ssize_t got;
-    CALL(got, recvmsg(fd, message, flags | MSG_DONTWAIT));
-    return got;
+    return CALL(recvmsg(fd, message, flags | MSG_DONTWAIT));
 }
 
 ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->sendmsg(fd, message, flags);
-    ssize_t put;
-    CALL(put, sendmsg(fd, message, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
-    return put;
+    return CALL(sendmsg(fd, message, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, enum os_mode mode) {
@@ -257,7 +228,7 @@ int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, enum os_m
     if (unlikely(s != NULL)) return s->accept(fd, address, length);
     if (mode == OS_OTHER && cc__os_is_blocking(fd)) return OS_LOOK_FIRST;
     int rc = mode == OS_LOOKED_AT ? gate(fd, POLLER_READ) : 0;
-    if (rc == 0) CALL(rc, accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (rc == 0) rc = CALL(accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     return rc;
 }
 
@@ -272,9 +243,9 @@ int cc__os_connect(int fd, const struct sockaddr *address, socklen_t length) {
 int cc__os_connected(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->connected(fd);
-    int rc, error = 0;
+    int error = 0;
     socklen_t size = sizeof error;
-    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size));
+    int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size));
     return rc < 0 ? rc : -error;
 }
 
@@ -284,9 +255,8 @@ enum { SEND_MAX = 0x7ffff000 };
 ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
     if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
     struct quiet quiet;
-    ssize_t put;
     quiet_begin(&quiet);
-    CALL(put, sendfile(to, from, offset, count < SEND_MAX ? count : SEND_MAX));
+    ssize_t put = CALL(sendfile(to, from, offset, count < SEND_MAX ? count : SEND_MAX));
     quiet_end(&quiet, true);
     return put;
 }
@@ -297,10 +267,9 @@ ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
     int rc = own || !cc__os_is_blocking(from) ? 0 : gate(from, POLLER_READ);
     if (rc != 0) return rc;
     struct quiet quiet;
-    ssize_t moved;
     quiet_begin(&quiet);
     count = count < SEND_MAX ? count : SEND_MAX;
-    CALL(moved, splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
+    ssize_t moved = CALL(splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
     quiet_end(&quiet, true);
     return moved;
 }

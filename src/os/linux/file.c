@@ -35,8 +35,7 @@
 ssize_t cc__os_file_read_cached(int fd, const struct iovec *parts, int n, off_t offset) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_read(fd, parts, n, offset);
-    ssize_t got;
-    CALL(got, preadv2(fd, parts, n, offset, RWF_NOWAIT));
+    ssize_t got = CALL(preadv2(fd, parts, n, offset, RWF_NOWAIT));
     if (got > 0) cc__san_written(parts, (size_t)got);
     return got;
 }
@@ -44,18 +43,11 @@ ssize_t cc__os_file_read_cached(int fd, const struct iovec *parts, int n, off_t 
 /* A write beyond the limit raises SIGXFSZ. */
 static bool is_limited(void) {
     struct rlimit limit;
-    int rc;
-    CALL(rc, getrlimit(RLIMIT_FSIZE, &limit));
-    return rc < 0 || limit.rlim_cur != RLIM_INFINITY;
+    return CALL(getrlimit(RLIMIT_FSIZE, &limit)) < 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
 static ssize_t write_plain(int fd, const struct iovec *parts, int n, off_t offset) {
-    ssize_t put;
-    if (offset == OS_POSITION)
-        CALL(put, writev(fd, parts, n));
-    else
-        CALL(put, pwritev(fd, parts, n, offset));
-    return put;
+    return offset == OS_POSITION ? CALL(writev(fd, parts, n)) : CALL(pwritev(fd, parts, n, offset));
 }
 
 ssize_t cc__os_file_write_here(int fd, const struct iovec *parts, int n, off_t offset) {
@@ -67,12 +59,7 @@ ssize_t cc__os_file_write_here(int fd, const struct iovec *parts, int n, off_t o
 ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_read(fd, parts, n, offset);
-    ssize_t got;
-    if (offset == OS_POSITION)
-        CALL(got, readv(fd, parts, n));
-    else
-        CALL(got, preadv(fd, parts, n, offset));
-    return got;
+    return offset == OS_POSITION ? CALL(readv(fd, parts, n)) : CALL(preadv(fd, parts, n, offset));
 }
 
 /* Blocks the signals that a call can raise. */
@@ -91,10 +78,8 @@ static void quiet_begin(struct quiet *q) {
 /* Consumes a signal that the call has raised, and that was not pending before. */
 static void take_back(const struct quiet *q) {
     struct timespec now = {0, 0};
-    int signal;
     if (sigismember(&q->pending, SIGXFSZ) || sigismember(&q->pending, SIGPIPE)) return;
-    CALL(signal, sigtimedwait(&q->signals, NULL, &now));
-    (void)signal;
+    (void)CALL(sigtimedwait(&q->signals, NULL, &now));
 }
 
 static void quiet_end(const struct quiet *q, ssize_t result) {
@@ -115,15 +100,12 @@ ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset
 off_t cc__os_file_position(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->is_socket(fd) ? -ESPIPE : -s->valid(fd);
-    off_t at;
-    CALL(at, lseek(fd, 0, SEEK_CUR));
-    return at;
+    return CALL(lseek(fd, 0, SEEK_CUR));
 }
 
 unsigned cc__os_file_waits(int fd) {
     if (unlikely(cc__os_simulation_of(fd) != NULL)) return 0;
-    int flags;
-    CALL(flags, fcntl(fd, F_GETFL));
+    int flags = CALL(fcntl(fd, F_GETFL));
     if (flags < 0) return 0;
     return (flags & O_DIRECT ? OS_READS_WAIT | OS_WRITES_WAIT : 0u) | (flags & O_DSYNC ? OS_WRITES_WAIT : 0u);
 }
@@ -134,16 +116,13 @@ unsigned cc__os_file_waits(int fd) {
 static int open_known(const char *path, uint64_t flags) {
     if (cc__san_on_valgrind()) return -ENOSYS; /* it warns about every such call */
     struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_CACHED};
-    int fd;
-    CALL(fd, (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
+    int fd = CALL((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how));
     bool known = fd >= 0 || fd == -ENOENT || fd == -ENOTDIR || fd == -EACCES || fd == -ENOSYS;
     return known ? fd : -EAGAIN; /* openat2 is stricter than open about flags, and a sandbox may forbid it */
 }
 
 static void close_quietly(int fd) {
-    int rc;
-    CALL(rc, close(fd));
-    (void)rc;
+    (void)CALL(close(fd));
 }
 
 /* Non-blocking, because the open itself could wait: for a FIFO's other end, a lease, a device. */
@@ -154,13 +133,12 @@ int cc__os_file_open_cached(const char *path, int flags, bool *waits) {
         return -EAGAIN;
     }
     struct stat status;
-    int rc;
     *waits = false;
     if (flags & (O_CREAT | O_TRUNC)) return -EAGAIN;
     int fd = open_known(path, (uint64_t)(unsigned)flags | O_NONBLOCK);
     if (fd < 0 || (flags & O_NONBLOCK)) return fd;
-    CALL(rc, fstat(fd, &status));
-    if (rc == 0) CALL(rc, fcntl(fd, F_SETFL, flags & ~(O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY)));
+    int rc = CALL(fstat(fd, &status));
+    if (rc == 0) rc = CALL(fcntl(fd, F_SETFL, flags & ~(O_CLOEXEC | O_NOFOLLOW | O_DIRECTORY)));
     if (rc != 0) {
         close_quietly(fd);
         return -EAGAIN;
@@ -172,9 +150,7 @@ int cc__os_file_open_cached(const char *path, int flags, bool *waits) {
 int cc__os_file_open(const char *path, int flags, mode_t mode) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) return s->file_open(path, flags, mode);
-    int fd;
-    CALL(fd, openat(AT_FDCWD, path, flags | O_CLOEXEC, mode));
-    return fd;
+    return CALL(openat(AT_FDCWD, path, flags | O_CLOEXEC, mode));
 }
 
 int cc__os_file_temp(const char *directory) {
@@ -184,7 +160,7 @@ int cc__os_file_temp(const char *directory) {
     int fd = cc__os_file_open(directory, O_TMPFILE | O_RDWR, 0600);
     if (fd != -EOPNOTSUPP && fd != -EISDIR && fd != -ENOENT && fd != -EINVAL) return fd;
     if (snprintf(name, sizeof name, "%s/.ccc-XXXXXX", directory) >= (int)sizeof name) return -ENAMETOOLONG;
-    CALL(fd, mkostemp(name, O_CLOEXEC));
+    fd = CALL(mkostemp(name, O_CLOEXEC));
     if (fd >= 0) (void)cc__os_path_unlink(name, false);
     return fd;
 }
@@ -194,18 +170,15 @@ int cc__os_file_temp(const char *directory) {
 int cc__os_file_sync(int fd, bool data_only) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_sync(fd);
-    int rc;
-    CALL(rc, data_only ? fdatasync(fd) : fsync(fd));
-    return rc;
+    return CALL(data_only ? fdatasync(fd) : fsync(fd));
 }
 
 int cc__os_file_truncate(int fd, off_t size) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_truncate(fd, size);
     struct quiet quiet;
-    int rc;
     quiet_begin(&quiet);
-    CALL(rc, ftruncate(fd, size));
+    int rc = CALL(ftruncate(fd, size));
     quiet_end(&quiet, rc);
     return rc;
 }
@@ -213,9 +186,7 @@ int cc__os_file_truncate(int fd, off_t size) {
 int cc__os_file_fstat(int fd, struct stat *status) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_fstat(fd, status);
-    int rc;
-    CALL(rc, fstat(fd, status));
-    return rc;
+    return CALL(fstat(fd, status));
 }
 
 int cc__os_file_lock(int fd, enum os_file_lock kind) {
@@ -223,8 +194,7 @@ int cc__os_file_lock(int fd, enum os_file_lock kind) {
     if (unlikely(s != NULL)) return s->file_lock(fd, kind);
     static const short types[] = {[OS_UNLOCK] = F_UNLCK, [OS_SHARED] = F_RDLCK, [OS_EXCLUSIVE] = F_WRLCK};
     struct flock lock = {.l_type = types[kind], .l_whence = SEEK_SET};
-    int rc;
-    CALL(rc, fcntl(fd, F_OFD_SETLK, &lock));
+    int rc = CALL(fcntl(fd, F_OFD_SETLK, &lock));
     return rc == -EACCES ? -EAGAIN : rc;
 }
 
@@ -233,9 +203,9 @@ int cc__os_file_lock(int fd, enum os_file_lock kind) {
 int cc__os_path_stat_cached(const char *path, bool follow, struct stat *status) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) return s->path_stat(path, status);
-    int fd = open_known(path, O_PATH | (follow ? 0 : O_NOFOLLOW)), rc;
+    int fd = open_known(path, O_PATH | (follow ? 0 : O_NOFOLLOW));
     if (fd < 0) return fd;
-    CALL(rc, fstat(fd, status));
+    int rc = CALL(fstat(fd, status));
     close_quietly(fd);
     return rc;
 }
@@ -243,33 +213,25 @@ int cc__os_path_stat_cached(const char *path, bool follow, struct stat *status) 
 int cc__os_path_stat(const char *path, bool follow, struct stat *status) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) return s->path_stat(path, status);
-    int rc;
-    CALL(rc, fstatat(AT_FDCWD, path, status, follow ? 0 : AT_SYMLINK_NOFOLLOW));
-    return rc;
+    return CALL(fstatat(AT_FDCWD, path, status, follow ? 0 : AT_SYMLINK_NOFOLLOW));
 }
 
 int cc__os_path_rename(const char *from, const char *to) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) return s->path_rename(from, to);
-    int rc;
-    CALL(rc, rename(from, to));
-    return rc;
+    return CALL(rename(from, to));
 }
 
 int cc__os_path_unlink(const char *path, bool directory) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) return s->path_unlink(path, directory);
-    int rc;
-    CALL(rc, unlinkat(AT_FDCWD, path, directory ? AT_REMOVEDIR : 0));
-    return rc;
+    return CALL(unlinkat(AT_FDCWD, path, directory ? AT_REMOVEDIR : 0));
 }
 
 int cc__os_path_mkdir(const char *path, mode_t mode) {
     const struct os_simulated *s = cc__os_simulation_of_files();
     if (unlikely(s != NULL)) return s->path_mkdir(path, mode);
-    int rc;
-    CALL(rc, mkdir(path, mode));
-    return rc;
+    return CALL(mkdir(path, mode));
 }
 
 /* ---- directories ---- */
@@ -277,9 +239,7 @@ int cc__os_path_mkdir(const char *path, mode_t mode) {
 ssize_t cc__os_dir_read(int fd, void *buffer, size_t size) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->dir_read(fd, buffer, size);
-    ssize_t got;
-    CALL(got, syscall(SYS_getdents64, fd, buffer, size));
-    return got;
+    return CALL(syscall(SYS_getdents64, fd, buffer, size));
 }
 
 size_t cc__os_dir_entry(const char *buffer, size_t at, struct os_dir_entry *entry) {
@@ -297,19 +257,13 @@ size_t cc__os_dir_entry(const char *buffer, size_t at, struct os_dir_entry *entr
 
 int cc__os_watch_open(void) {
     if (unlikely(cc__os_simulation_of_files() != NULL)) return -ENOTSUP;
-    int fd;
-    CALL(fd, inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    return fd;
+    return CALL(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
 }
 
 int cc__os_watch_add(int fd, const char *path, uint32_t events) {
-    int id;
-    CALL(id, inotify_add_watch(fd, path, events));
-    return id;
+    return CALL(inotify_add_watch(fd, path, events));
 }
 
 int cc__os_watch_remove(int fd, int id) {
-    int rc;
-    CALL(rc, inotify_rm_watch(fd, id));
-    return rc;
+    return CALL(inotify_rm_watch(fd, id));
 }

@@ -40,74 +40,54 @@
 int cc__os_socket(int family, int type) {
     const struct os_simulated *s = cc__os_simulation();
     if (unlikely(s != NULL)) return s->socket(family, type);
-    int fd;
-    CALL(fd, socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    return fd;
+    return CALL(socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 int cc__os_socketpair(int fds[2]) {
     const struct os_simulated *s = cc__os_simulation();
     if (unlikely(s != NULL)) return s->pair(fds, false);
-    int rc;
-    CALL(rc, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
-    return rc;
+    return CALL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds));
 }
 
 int cc__os_pipe(int fds[2]) {
     const struct os_simulated *s = cc__os_simulation();
     if (unlikely(s != NULL)) return s->pair(fds, true);
-    int rc;
-    CALL(rc, pipe2(fds, O_CLOEXEC | O_NONBLOCK));
-    return rc;
+    return CALL(pipe2(fds, O_CLOEXEC | O_NONBLOCK));
 }
 
 int cc__os_spare_fd(void) {
     const struct os_simulated *s = cc__os_simulation();
     if (unlikely(s != NULL)) return s->spare_fd();
-    int fd;
-    CALL(fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    return fd;
+    return CALL(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
 int cc__os_bind(int fd, const struct sockaddr *address, socklen_t length) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->bind(fd, address, length);
-    int rc;
-    CALL(rc, bind(fd, address, length));
-    return rc;
+    return CALL(bind(fd, address, length));
 }
 
 int cc__os_listen(int fd, unsigned backlog) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->listen(fd, backlog);
-    int rc;
-    CALL(rc, listen(fd, backlog > INT32_MAX ? INT32_MAX : (int)backlog));
-    return rc;
+    return CALL(listen(fd, backlog > INT32_MAX ? INT32_MAX : (int)backlog));
 }
 
 int cc__os_name(int fd, bool peer, struct sockaddr *address, socklen_t *length) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->name(fd, peer, address, length);
-    int rc;
-    if (peer)
-        CALL(rc, getpeername(fd, address, length));
-    else
-        CALL(rc, getsockname(fd, address, length));
-    return rc;
+    return peer ? CALL(getpeername(fd, address, length)) : CALL(getsockname(fd, address, length));
 }
 
 int cc__os_shutdown(int fd, bool read, bool write) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->shutdown(fd, read, write);
-    int rc;
-    CALL(rc, shutdown(fd, read && write ? SHUT_RDWR : read ? SHUT_RD : SHUT_WR));
-    return rc;
+    return CALL(shutdown(fd, read && write ? SHUT_RDWR : read ? SHUT_RD : SHUT_WR));
 }
 
 static int set(int fd, int level, int name, unsigned value) {
-    int rc, number = value > INT32_MAX ? INT32_MAX : (int)value;
-    CALL(rc, setsockopt(fd, level, name, &number, sizeof number));
-    return rc;
+    int number = value > INT32_MAX ? INT32_MAX : (int)value;
+    return CALL(setsockopt(fd, level, name, &number, sizeof number));
 }
 
 /* The first probe after `seconds`, the others at the same interval, at most four. */
@@ -124,7 +104,6 @@ int cc__os_set(int fd, enum os_socket_option option, unsigned value) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->set(fd, option, value);
     struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    int rc;
     switch (option) {
     case OS_REUSEADDR:
         return set(fd, SOL_SOCKET, SO_REUSEADDR, value);
@@ -143,8 +122,7 @@ int cc__os_set(int fd, enum os_socket_option option, unsigned value) {
     case OS_RECEIVE_BUFFER:
         return set(fd, SOL_SOCKET, SO_RCVBUF, value);
     case OS_RESET_ON_CLOSE:
-        CALL(rc, setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
-        return rc;
+        return CALL(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once));
     case OS_UDP_SEGMENT:
         return set(fd, IPPROTO_UDP, UDP_SEGMENT, value);
     case OS_UDP_GRO:
@@ -157,9 +135,7 @@ ssize_t cc__os_peek(int fd) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->peek(fd);
     char byte;
-    ssize_t rc;
-    CALL(rc, recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
-    return rc;
+    return CALL(recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT));
 }
 
 int cc__os_credentials(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid) {
@@ -167,8 +143,7 @@ int cc__os_credentials(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid) {
     if (unlikely(s != NULL)) return s->credentials(fd, pid, uid, gid);
     struct ucred who = {0, 0, 0};
     socklen_t size = sizeof who;
-    int rc;
-    CALL(rc, getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size));
+    int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size));
     *pid = who.pid;
     *uid = who.uid;
     *gid = who.gid;
@@ -178,17 +153,13 @@ int cc__os_credentials(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid) {
 ssize_t cc__os_send_many(int fd, struct mmsghdr *list, unsigned count) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->send_many(fd, list, count);
-    ssize_t rc;
-    CALL(rc, sendmmsg(fd, list, count, MSG_DONTWAIT | MSG_NOSIGNAL));
-    return rc;
+    return CALL(sendmmsg(fd, list, count, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 ssize_t cc__os_receive_many(int fd, struct mmsghdr *list, unsigned count) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->receive_many(fd, list, count);
-    ssize_t rc;
-    CALL(rc, recvmmsg(fd, list, count, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC, NULL));
-    return rc;
+    return CALL(recvmmsg(fd, list, count, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC, NULL));
 }
 
 unsigned cc__os_interface(const char *name) {
@@ -200,8 +171,7 @@ unsigned cc__os_interface(const char *name) {
 int cc__os_socket_file(const char *path, struct os_file_id *id) {
     if (unlikely(cc__os_simulation() != NULL)) return -ENOENT;
     struct stat status;
-    int rc;
-    CALL(rc, lstat(path, &status));
+    int rc = CALL(lstat(path, &status));
     if (rc < 0) return rc;
     *id = (struct os_file_id){status.st_dev, status.st_ino};
     return S_ISSOCK(status.st_mode) ? 0 : -EEXIST;
@@ -209,28 +179,21 @@ int cc__os_socket_file(const char *path, struct os_file_id *id) {
 
 int cc__os_unlink(const char *path) {
     if (unlikely(cc__os_simulation() != NULL)) return -ENOENT;
-    int rc;
-    CALL(rc, unlink(path));
-    return rc;
+    return CALL(unlink(path));
 }
 
 /* Linux creates the file with the mode of the socket itself. */
 int cc__os_socket_mode(int fd, unsigned mode) {
     if (unlikely(cc__os_simulation_of(fd) != NULL)) return 0;
-    int rc;
-    CALL(rc, fchmod(fd, (mode_t)mode));
-    return rc;
+    return CALL(fchmod(fd, (mode_t)mode));
 }
 
 /* For an O_PATH descriptor. Before Linux 6.6 the system permits that only by way of /proc. */
 static int chmod_named(int fd, unsigned mode) {
     char name[40];
-    int rc;
-    CALL(rc, (int)syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH));
-    if (rc == 0) return 0;
+    if (CALL((int)syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH)) == 0) return 0;
     (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    CALL(rc, chmod(name, (mode_t)mode));
-    return rc;
+    return CALL(chmod(name, (mode_t)mode));
 }
 
 /* A user that may write to the directory can replace the file by a link between two calls. So the file is opened, and
@@ -238,10 +201,9 @@ static int chmod_named(int fd, unsigned mode) {
 int cc__os_chmod_socket(const char *path, unsigned mode) {
     if (unlikely(cc__os_simulation() != NULL)) return 0;
     struct stat status;
-    int fd, rc;
-    CALL(fd, open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    int fd = CALL(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (fd < 0) return fd;
-    CALL(rc, fstat(fd, &status));
+    int rc = CALL(fstat(fd, &status));
     if (rc == 0 && !S_ISSOCK(status.st_mode)) rc = -EEXIST;
     if (rc == 0 && (status.st_mode & 07777) != mode) rc = chmod_named(fd, mode);
     (void)cc__os_close(fd);
@@ -258,23 +220,18 @@ int cc__os_wait_any(struct pollfd *fds, unsigned count, int timeout_ms) {
 }
 
 int cc__os_memory_file(void) {
-    int fd;
-    CALL(fd, memfd_create("ccc", MFD_CLOEXEC));
-    return fd;
+    return CALL(memfd_create("ccc", MFD_CLOEXEC));
 }
 
 bool cc__os_random(void *bytes, size_t size) {
-    ssize_t n;
-    CALL(n, getrandom(bytes, size, 0));
-    return n == (ssize_t)size;
+    return CALL(getrandom(bytes, size, 0)) == (ssize_t)size;
 }
 
 int cc__os_private_folder(const char *path) {
     struct stat status;
-    int rc;
-    CALL(rc, mkdir(path, 0700));
+    int rc = CALL(mkdir(path, 0700));
     if (rc != 0 && rc != -EEXIST) return rc;
-    CALL(rc, lstat(path, &status));
+    rc = CALL(lstat(path, &status));
     if (rc != 0) return rc;
     return S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 077) == 0 ? 0 : -EACCES;
 }

@@ -58,16 +58,13 @@ static void locate(struct os_uring *u, const struct io_uring_params *p) {
 /* A failure is ignored. */
 static void allow_threads(int fd) {
     uint32_t most[2] = {THREADS_MAX, 0};
-    int rc;
-    CALL(rc, (int)syscall(SYS_io_uring_register, fd, REGISTER_THREADS, most, 2));
-    (void)rc;
+    (void)CALL((int)syscall(SYS_io_uring_register, fd, REGISTER_THREADS, most, 2));
 }
 
 int cc__os_uring_open(struct os_uring *u, unsigned completions) {
     struct io_uring_params p = {.flags = IORING_SETUP_CQSIZE, .cq_entries = completions};
-    int fd;
     if (cc__san_on_valgrind()) return -ENOSYS;
-    CALL(fd, (int)syscall(SYS_io_uring_setup, SQ_ENTRIES, &p));
+    int fd = CALL((int)syscall(SYS_io_uring_setup, SQ_ENTRIES, &p));
     if (fd < 0) return fd;
     fd = cc__os_above_standard(fd);
     *u = (struct os_uring){.fd = fd};
@@ -112,10 +109,9 @@ static struct io_uring_sqe request(const struct uring_call *call, void *data) {
 /* One thread calls it, for different fibers: to the race detector those are threads without any order. */
 CC_NO_TSAN int cc__os_uring_submit(struct os_uring *u, const struct uring_call *call, void *data) {
     uint32_t tail = atomic_load(u->sq_tail);
-    int n;
     ((struct io_uring_sqe *)u->sqes)[tail & u->sq_mask] = request(call, data);
     atomic_store(u->sq_tail, tail + 1);
-    CALL(n, (int)syscall(SYS_io_uring_enter, u->fd, 1, 0, 0, NULL, 0));
+    int n = CALL((int)syscall(SYS_io_uring_enter, u->fd, 1, 0, 0, NULL, 0));
     if (likely(atomic_load(u->sq_head) == tail + 1)) return 0;
     atomic_store(u->sq_tail, tail); /* the kernel reads it in that call only */
     return n < 0 ? n : -EAGAIN;
