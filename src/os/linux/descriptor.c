@@ -3,7 +3,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
-#include "os/linux/call.h"
+#include "os/linux/quiet.h"
 #include "os/poller.h"
 #include "os/simulated.h"
 
@@ -11,14 +11,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* By the kernel's count, which includes threads of tools. Without /proc: false. */
@@ -154,30 +151,10 @@ ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode
     return rc != 0 ? rc : CALL(readv(fd, parts, n));
 }
 
-/* A write to a pipe without a reader raises SIGPIPE: it is blocked meanwhile and, if this write has raised it,
- * consumed. A call that has moved some bytes before the reader left also raises it, and returns their number. */
-struct quiet {
-    sigset_t pipe_signal, before, pending;
-};
-
-static void quiet_begin(struct quiet *q) {
-    sigemptyset(&q->pipe_signal);
-    sigaddset(&q->pipe_signal, SIGPIPE);
-    sigpending(&q->pending);
-    pthread_sigmask(SIG_BLOCK, &q->pipe_signal, &q->before);
-}
-
-static void quiet_end(const struct quiet *q, bool may_have_raised) {
-    if (may_have_raised && !sigismember(&q->pending, SIGPIPE)) {
-        struct timespec now = {0, 0};
-        (void)CALL(sigtimedwait(&q->pipe_signal, NULL, &now));
-    }
-    pthread_sigmask(SIG_SETMASK, &q->before, NULL);
-}
-
+/* A call that has moved some bytes before the reader of a pipe left also raises SIGPIPE, and returns their number. */
 static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
     struct quiet quiet;
-    quiet_begin(&quiet);
+    quiet_begin(&quiet, false);
     ssize_t put = CALL(writev(fd, parts, n));
     size_t total = 0;
     for (int i = 0; i < n; i++) total += parts[i].iov_len;
@@ -255,7 +232,7 @@ enum { SEND_MAX = 0x7ffff000 };
 ssize_t cc__os_sendfile(int to, int from, off_t *offset, size_t count) {
     if (unlikely(cc__os_simulation_of(to) != NULL || cc__os_simulation_of(from) != NULL)) return -EINVAL;
     struct quiet quiet;
-    quiet_begin(&quiet);
+    quiet_begin(&quiet, false);
     ssize_t put = CALL(sendfile(to, from, offset, count < SEND_MAX ? count : SEND_MAX));
     quiet_end(&quiet, true);
     return put;
@@ -267,7 +244,7 @@ ssize_t cc__os_splice(int from, bool own, int to, size_t count) {
     int rc = own || !cc__os_is_blocking(from) ? 0 : gate(from, POLLER_READ);
     if (rc != 0) return rc;
     struct quiet quiet;
-    quiet_begin(&quiet);
+    quiet_begin(&quiet, false);
     count = count < SEND_MAX ? count : SEND_MAX;
     ssize_t moved = CALL(splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
     quiet_end(&quiet, true);

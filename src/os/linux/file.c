@@ -4,7 +4,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/san.h"
-#include "os/linux/call.h"
+#include "os/linux/quiet.h"
 #include "os/simulated.h"
 
 #include <dirent.h>
@@ -12,15 +12,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef RWF_NOWAIT
@@ -62,38 +59,13 @@ ssize_t cc__os_file_read(int fd, const struct iovec *parts, int n, off_t offset)
     return offset == OS_POSITION ? CALL(readv(fd, parts, n)) : CALL(preadv(fd, parts, n, offset));
 }
 
-/* Blocks the signals that a call can raise. */
-struct quiet {
-    sigset_t signals, before, pending;
-};
-
-static void quiet_begin(struct quiet *q) {
-    sigemptyset(&q->signals);
-    sigaddset(&q->signals, SIGXFSZ);
-    sigaddset(&q->signals, SIGPIPE);
-    sigpending(&q->pending);
-    pthread_sigmask(SIG_BLOCK, &q->signals, &q->before);
-}
-
-/* Consumes a signal that the call has raised, and that was not pending before. */
-static void take_back(const struct quiet *q) {
-    struct timespec now = {0, 0};
-    if (sigismember(&q->pending, SIGXFSZ) || sigismember(&q->pending, SIGPIPE)) return;
-    (void)CALL(sigtimedwait(&q->signals, NULL, &now));
-}
-
-static void quiet_end(const struct quiet *q, ssize_t result) {
-    if (result == -EFBIG || result == -EPIPE) take_back(q);
-    pthread_sigmask(SIG_SETMASK, &q->before, NULL);
-}
-
 ssize_t cc__os_file_write(int fd, const struct iovec *parts, int n, off_t offset) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_write(fd, parts, n, offset);
     struct quiet quiet;
-    quiet_begin(&quiet);
+    quiet_begin(&quiet, true);
     ssize_t put = write_plain(fd, parts, n, offset);
-    quiet_end(&quiet, put);
+    quiet_end(&quiet, put == -EFBIG || put == -EPIPE);
     return put;
 }
 
@@ -177,9 +149,9 @@ int cc__os_file_truncate(int fd, off_t size) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->file_truncate(fd, size);
     struct quiet quiet;
-    quiet_begin(&quiet);
+    quiet_begin(&quiet, true);
     int rc = CALL(ftruncate(fd, size));
-    quiet_end(&quiet, rc);
+    quiet_end(&quiet, rc == -EFBIG);
     return rc;
 }
 
