@@ -17,7 +17,7 @@ static bool is_stream(const struct sock *s) {
 }
 
 static int sys_close(int fd) {
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     struct sock *s = cc__sys_numbered(fd);
     int error = s == NULL || !s->is_open ? EBADF : 0;
     if (error == 0) {
@@ -32,25 +32,20 @@ static int sys_close(int fd) {
         }
         cc__sys_free(s);
     }
-    cc__sys_leave();
     return error;
 }
 
 static int sys_valid(int fd) {
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     struct sock *s = cc__sys_numbered(fd);
-    bool valid = s != NULL && s->is_open;
-    cc__sys_leave();
-    return valid ? 0 : EBADF;
+    return s != NULL && s->is_open ? 0 : EBADF;
 }
 
 static bool sys_is_socket(int fd) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return false;
-    bool is_socket = s->kind != SOCK_FILE && s->kind != SOCK_SPARE && !s->is_pipe;
-    cc__sys_leave();
-    return is_socket;
+    return s->kind != SOCK_FILE && s->kind != SOCK_SPARE && !s->is_pipe;
 }
 
 /* By host name and port, for people. */
@@ -63,7 +58,7 @@ static int describe_name(const union sys_name *name, uint32_t host, char *text, 
 
 static void sys_describe(int fd, bool out, char *text, size_t size) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) {
         snprintf(text, size, "simulated, closed");
         return;
@@ -77,31 +72,26 @@ static void sys_describe(int fd, bool out, char *text, size_t size) {
         snprintf(text, size, "simulated %s %s %s", own, out ? "->" : "<-", other);
     else
         snprintf(text, size, "simulated %s", own);
-    cc__sys_leave();
 }
 
 static ssize_t sys_readv(int fd, const struct iovec *parts, int n) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
-    ssize_t rc = s->kind == SOCK_MESSAGES ? cc__message_receive(s, &m, false)
-                 : s->kind == SOCK_FILE   ? cc__disk_read(s, parts, (size_t)n, OS_POSITION)
-                                          : cc__stream_read(s, parts, (size_t)n, false);
-    cc__sys_leave();
-    return rc;
+    return s->kind == SOCK_MESSAGES ? cc__message_receive(s, &m, false)
+           : s->kind == SOCK_FILE   ? cc__disk_read(s, parts, (size_t)n, OS_POSITION)
+                                    : cc__stream_read(s, parts, (size_t)n, false);
 }
 
 static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
-    ssize_t rc = s->kind == SOCK_MESSAGES ? cc__message_send(s, &m)
-                 : s->kind == SOCK_FILE   ? cc__disk_write(s, parts, (size_t)n, OS_POSITION)
-                                          : cc__stream_write(s, parts, (size_t)n);
-    cc__sys_leave();
-    return rc;
+    return s->kind == SOCK_MESSAGES ? cc__message_send(s, &m)
+           : s->kind == SOCK_FILE   ? cc__disk_write(s, parts, (size_t)n, OS_POSITION)
+                                    : cc__stream_write(s, parts, (size_t)n);
 }
 
 static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
@@ -124,42 +114,36 @@ static ssize_t send_one(struct sock *s, const struct msghdr *m) {
 
 static ssize_t sys_recvmsg(int fd, struct msghdr *message, int flags) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    ssize_t rc = receive_one(s, message, flags);
-    cc__sys_leave();
-    return rc;
+    return receive_one(s, message, flags);
 }
 
 static ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags) {
     int error;
     (void)flags;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    ssize_t rc = send_one(s, message);
-    cc__sys_leave();
-    return rc;
+    return send_one(s, message);
 }
 
 static ssize_t sys_receive_many(int fd, struct mmsghdr *list, unsigned count) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     ssize_t rc = 0;
     unsigned n = 0;
     for (; n < count && (rc = receive_one(s, &list[n].msg_hdr, MSG_TRUNC)) >= 0; n++) list[n].msg_len = (unsigned)rc;
-    cc__sys_leave();
     return n > 0 ? (ssize_t)n : rc;
 }
 
 static ssize_t sys_send_many(int fd, struct mmsghdr *list, unsigned count) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     ssize_t rc = 0;
     unsigned n = 0;
     for (; n < count && (rc = send_one(s, &list[n].msg_hdr)) >= 0; n++) list[n].msg_len = (unsigned)rc;
-    cc__sys_leave();
     return n > 0 ? (ssize_t)n : rc;
 }
 
@@ -169,7 +153,7 @@ static int sys_socket(int family, int type) {
     struct sock *s;
     if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return -EAFNOSUPPORT;
     if (family == AF_UNIX && type != SOCK_STREAM) return -EOPNOTSUPP;
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     int rc = cc__sys_open(type == SOCK_DGRAM ? SOCK_MESSAGES : SOCK_NEW, &s);
     if (rc == 0) {
         s->family = family;
@@ -178,13 +162,12 @@ static int sys_socket(int family, int type) {
         s->window = cc__sys.net.window;
         rc = cc__sys_number(s);
     }
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_pair(int fds[2], bool is_pipe) {
     struct sock *a = NULL, *b = NULL;
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     int rc = cc__sys_open(SOCK_CONNECTED, &a);
     if (rc == 0) rc = cc__sys_open(SOCK_CONNECTED, &b);
     if (rc == 0) {
@@ -202,35 +185,32 @@ static int sys_pair(int fds[2], bool is_pipe) {
         fds[0] = cc__sys_number(a);
         fds[1] = cc__sys_number(b);
     }
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_spare_fd(void) {
     struct sock *s;
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     int rc = cc__sys_open(SOCK_SPARE, &s);
     if (rc == 0) rc = cc__sys_number(s);
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_bind(int fd, const struct sockaddr *address, socklen_t length) {
     struct endpoint place;
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     int rc = s->kind != SOCK_NEW && s->kind != SOCK_MESSAGES ? -EINVAL : 0;
     if (rc == 0) rc = cc__sys_endpoint(address, length, s->host, &place);
     if (rc == 0 && place.family != s->family) rc = -EAFNOSUPPORT;
     if (rc == 0) rc = cc__sys_bind(s, &place);
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_listen(int fd, unsigned backlog) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     int rc = s->kind != SOCK_NEW && s->kind != SOCK_LISTENER ? -EINVAL : 0;
     if (rc == 0 && !s->bound) rc = cc__sys_bind_any(s, s->host, false);
@@ -240,21 +220,19 @@ static int sys_listen(int fd, unsigned backlog) {
         if (s->waiting == NULL) s->waiting = cc__mem_alloc_small(BACKLOG_MAX * sizeof *s->waiting);
         if (s->waiting == NULL) rc = -ENOBUFS;
     }
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_accept(int fd, struct sockaddr *address, socklen_t *length) {
     struct sock *accepted;
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     int rc = s->kind == SOCK_LISTENER ? cc__stream_accept(s, &accepted) : -EINVAL;
     if (rc == 0) {
         if (address != NULL && length != NULL) cc__sys_copy_name(&accepted->peer, address, length);
         rc = cc__sys_number(accepted);
     }
-    cc__sys_leave();
     return rc;
 }
 
@@ -262,7 +240,7 @@ static int sys_connect(int fd, const struct sockaddr *address, socklen_t length)
     union sys_name name = {0};
     struct endpoint place;
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     int rc = cc__sys_endpoint(address, length, s->host, &place);
     if (rc == 0 && (s->kind == SOCK_CONNECTING || s->kind == SOCK_CONNECTED))
@@ -280,23 +258,21 @@ static int sys_connect(int fd, const struct sockaddr *address, socklen_t length)
     } else if (rc == 0) {
         rc = cc__stream_connect(s, &place, &name);
     }
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_connected(int fd) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     int rc = -s->error;
     s->error = 0;
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_name(int fd, bool peer, struct sockaddr *address, socklen_t *length) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     union sys_name none = {.any = {.sa_family = (sa_family_t)s->family}};
     int rc = s->is_pipe || s->kind == SOCK_FILE || s->kind == SOCK_SPARE ? -ENOTSOCK
@@ -304,24 +280,21 @@ static int sys_name(int fd, bool peer, struct sockaddr *address, socklen_t *leng
                                                                          : 0;
     bool named = peer || s->bound || s->kind == SOCK_CONNECTED;
     if (rc == 0) cc__sys_copy_name(peer ? &s->peer : named ? &s->local : &none, address, length);
-    cc__sys_leave();
     return rc;
 }
 
 static int sys_shutdown(int fd, bool read, bool write) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    int rc = s->is_pipe || s->kind == SOCK_FILE || s->kind == SOCK_SPARE ? -ENOTSOCK
-             : s->kind != SOCK_CONNECTED                                 ? -ENOTCONN
-                                                                         : cc__stream_shutdown(s, read, write);
-    cc__sys_leave();
-    return rc;
+    return s->is_pipe || s->kind == SOCK_FILE || s->kind == SOCK_SPARE ? -ENOTSOCK
+           : s->kind != SOCK_CONNECTED                                 ? -ENOTCONN
+                                                                       : cc__stream_shutdown(s, read, write);
 }
 
 static int sys_set(int fd, enum os_socket_option option, unsigned value) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     int rc = 0;
     switch (option) {
@@ -350,26 +323,22 @@ static int sys_set(int fd, enum os_socket_option option, unsigned value) {
     default: /* no observable effect */
         break;
     }
-    cc__sys_leave();
     return rc;
 }
 
 static ssize_t sys_peek(int fd) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    ssize_t rc = is_stream(s) ? cc__stream_peek(s) : -ENOTSOCK;
-    cc__sys_leave();
-    return rc;
+    return is_stream(s) ? cc__stream_peek(s) : -ENOTSOCK;
 }
 
 static int sys_credentials(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
     *pid = 1 + (int64_t)s->peer_host;
     *uid = *gid = 1000;
-    cc__sys_leave();
     return 0;
 }
 
@@ -377,7 +346,7 @@ static int sys_credentials(int fd, int64_t *pid, uint32_t *uid, uint32_t *gid) {
 
 static int sys_watch(int fd, uint64_t data, unsigned sides) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return -error;
     int rc = s->kind == SOCK_FILE ? EPERM : 0;
     if (rc == 0) {
@@ -388,7 +357,6 @@ static int sys_watch(int fd, uint64_t data, unsigned sides) {
         unsigned ready = cc__sys_sides(s);
         cc__sys_report(s, sides == 0 ? ready : ready & (sides | POLLER_HANGUP));
     }
-    cc__sys_leave();
     return rc;
 }
 
@@ -402,44 +370,39 @@ static int sys_watch_again(int fd, uint64_t data) {
 }
 
 static void sys_unwatch(int fd) {
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     struct sock *s = cc__sys_numbered(fd);
     if (s != NULL) {
         cc__sys_unqueue(s);
         s->watched = false;
     }
-    cc__sys_leave();
 }
 
 static unsigned sys_wait(struct poller_event *events) {
     unsigned n = 0;
-    cc__sys_enter_alone();
+    CC_SYS_ALONE;
     while (n < POLLER_BATCH && cc__sys.ready_first != 0) {
         struct sock *s = cc__sys.socks[cc__sys.ready_first - 1];
         events[n++] = (struct poller_event){s->data, s->pending};
         if (s->once != 0) s->watched = false;
         cc__sys_unqueue(s);
     }
-    cc__sys_leave();
     return n;
 }
 
 static int sys_look(int fd, unsigned sides) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error == -ECANCELED ? (int)(sides | POLLER_HANGUP) : error;
-    unsigned ready = cc__sys_sides(s) & (s->broken ? sides | POLLER_HANGUP : sides);
-    cc__sys_leave();
-    return (int)ready;
+    return (int)(cc__sys_sides(s) & (s->broken ? sides | POLLER_HANGUP : sides));
 }
 
 static short sys_poll(int fd, short events) {
     int error;
-    struct sock *s = cc__sys_enter(fd, &error);
+    CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL && error != -ECANCELED) return POLLNVAL;
     unsigned sides = s != NULL ? cc__sys_sides(s) : POLLER_READ | POLLER_WRITE | POLLER_HANGUP;
     int gone = s == NULL ? POLLHUP : is_stream(s) ? cc__stream_gone(s, &sides) : s->error != 0 ? POLLERR : 0;
-    if (s != NULL) cc__sys_leave();
     return (short)(gone | (events & ((sides & POLLER_READ ? POLLIN | POLLRDNORM : 0) |
                                      (sides & POLLER_WRITE ? POLLOUT | POLLWRNORM : 0) |
                                      (sides & POLLER_HANGUP ? POLLRDHUP : 0))));

@@ -10,16 +10,6 @@ bool cc__sys_has_files(void) {
     return own;
 }
 
-/* For the files of the caller's host, by name: 0 or -ECANCELED. */
-static int enter_files(uint32_t *host) {
-    cc__sys_enter_alone();
-    struct sys_placement placement = cc__sys_placement();
-    *host = placement.host;
-    if (!cc__sys_placement_gone(placement)) return 0;
-    cc__sys_leave();
-    return -ECANCELED;
-}
-
 static struct sock *enter_file(int fd, int *error) {
     struct sock *s = cc__sys_enter(fd, error);
     if (s == NULL || s->kind == SOCK_FILE) return s;
@@ -30,117 +20,85 @@ static struct sock *enter_file(int fd, int *error) {
 
 ssize_t cc__sys_file_read(int fd, const struct iovec *parts, int n, off_t offset) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error == -EINVAL ? -ESPIPE : error;
-    ssize_t rc = cc__disk_read(s, parts, (size_t)n, offset);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_read(s, parts, (size_t)n, offset);
 }
 
 ssize_t cc__sys_file_write(int fd, const struct iovec *parts, int n, off_t offset) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error == -EINVAL ? -ESPIPE : error;
-    ssize_t rc = cc__disk_write(s, parts, (size_t)n, offset);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_write(s, parts, (size_t)n, offset);
 }
 
 int cc__sys_file_open(const char *path, int flags, mode_t mode) {
-    uint32_t host;
-    int rc = enter_files(&host);
-    if (rc != 0) return rc;
-    rc = cc__disk_open(host, path, flags, mode);
-    cc__sys_leave();
-    return rc;
+    CC_SYS_ALONE;
+    struct sys_placement at = cc__sys_placement();
+    return cc__sys_placement_gone(at) ? -ECANCELED : cc__disk_open(at.host, path, flags, mode);
 }
 
 int cc__sys_file_temp(const char *directory) {
-    uint32_t host;
-    int rc = enter_files(&host);
-    if (rc != 0) return rc;
-    rc = cc__disk_temp(host, directory);
-    cc__sys_leave();
-    return rc;
+    CC_SYS_ALONE;
+    struct sys_placement at = cc__sys_placement();
+    return cc__sys_placement_gone(at) ? -ECANCELED : cc__disk_temp(at.host, directory);
 }
 
 int cc__sys_file_sync(int fd) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error;
-    int rc = cc__disk_sync(s);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_sync(s);
 }
 
 int cc__sys_file_truncate(int fd, off_t size) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error;
-    int rc = cc__disk_truncate(s, size);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_truncate(s, size);
 }
 
 int cc__sys_file_fstat(int fd, struct stat *status) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error;
-    int rc = cc__disk_fstat(s, status);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_fstat(s, status);
 }
 
 int cc__sys_file_lock(int fd, enum os_file_lock kind) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error;
-    int rc = cc__disk_lock(s, kind);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_lock(s, kind);
 }
 
 int cc__sys_path_stat(const char *path, struct stat *status) {
-    uint32_t host;
-    int rc = enter_files(&host);
-    if (rc != 0) return rc;
-    rc = cc__disk_stat(host, path, status);
-    cc__sys_leave();
-    return rc;
+    CC_SYS_ALONE;
+    struct sys_placement at = cc__sys_placement();
+    return cc__sys_placement_gone(at) ? -ECANCELED : cc__disk_stat(at.host, path, status);
 }
 
 int cc__sys_path_rename(const char *from, const char *to) {
-    uint32_t host;
-    int rc = enter_files(&host);
-    if (rc != 0) return rc;
-    rc = cc__disk_rename(host, from, to);
-    cc__sys_leave();
-    return rc;
+    CC_SYS_ALONE;
+    struct sys_placement at = cc__sys_placement();
+    return cc__sys_placement_gone(at) ? -ECANCELED : cc__disk_rename(at.host, from, to);
 }
 
 int cc__sys_path_unlink(const char *path, bool directory) {
-    uint32_t host;
-    int rc = enter_files(&host);
-    if (rc != 0) return rc;
-    rc = cc__disk_unlink(host, path, directory);
-    cc__sys_leave();
-    return rc;
+    CC_SYS_ALONE;
+    struct sys_placement at = cc__sys_placement();
+    return cc__sys_placement_gone(at) ? -ECANCELED : cc__disk_unlink(at.host, path, directory);
 }
 
 int cc__sys_path_mkdir(const char *path, mode_t mode) {
-    uint32_t host;
-    int rc = enter_files(&host);
-    if (rc != 0) return rc;
-    rc = cc__disk_mkdir(host, path, mode);
-    cc__sys_leave();
-    return rc;
+    CC_SYS_ALONE;
+    struct sys_placement at = cc__sys_placement();
+    return cc__sys_placement_gone(at) ? -ECANCELED : cc__disk_mkdir(at.host, path, mode);
 }
 
 ssize_t cc__sys_dir_read(int fd, void *buffer, size_t size) {
     int error;
-    struct sock *s = enter_file(fd, &error);
+    CC_SYS_LEAVE struct sock *s = enter_file(fd, &error);
     if (s == NULL) return error;
-    ssize_t rc = cc__disk_dir_read(s, buffer, size);
-    cc__sys_leave();
-    return rc;
+    return cc__disk_dir_read(s, buffer, size);
 }

@@ -214,9 +214,10 @@ void cc__sys_leave(void) {
     cc__lock_release(&cc__sys.lock);
 }
 
-void cc__sys_enter_alone(void) {
+bool cc__sys_enter_alone(void) {
     cc__lock_take(&cc__sys.lock);
     cc__sys_deliver_due();
+    return true;
 }
 
 /* ---- on and off ---- */

@@ -217,8 +217,22 @@ void cc__sys_reset(void);
 /* At the beginning of a call: takes the lock and delivers what is due. Returns the socket with that number; NULL:
  * *error is -EBADF or -ECANCELED, and the lock is released. */
 struct sock *cc__sys_enter(int fd, int *error);
-void cc__sys_enter_alone(void);
+/* The same without a socket. */
+bool cc__sys_enter_alone(void);
 void cc__sys_leave(void);
+
+/* Before the declaration of the socket that was entered: leaves at the end of the block, unless it is NULL. */
+#define CC_SYS_LEAVE __attribute__((cleanup(cc__sys_leave_sock)))
+CC_INLINE void cc__sys_leave_sock(struct sock *const *s) {
+    if (*s != NULL) cc__sys_leave();
+}
+
+/* A declaration: enters alone, and leaves at the end of the block. */
+#define CC_SYS_ALONE __attribute__((cleanup(cc__sys_leave_alone), unused)) bool entered = cc__sys_enter_alone()
+CC_INLINE void cc__sys_leave_alone(const bool *entered) {
+    (void)entered;
+    cc__sys_leave();
+}
 
 struct sock *cc__sys_find(struct ref ref);
 /* Creates one without a descriptor; NULL: no memory. */
