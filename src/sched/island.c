@@ -46,15 +46,6 @@ void cc__island_send(struct worker *w, struct fiber *f) {
     if (cc__sched.simulated) cc__upcall_sim_point();
 }
 
-static void send(struct worker *w, struct fiber *f) {
-    struct worker *worker = cc__island_worker(f);
-    (void)w;
-    if (worker != NULL)
-        cc__island_send(worker, f);
-    else
-        cc__sched_send(f);
-}
-
 uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n) {
     if (likely(!cc__island_any()) || n == 0) return n;
     for (struct link *l = cc__get(&list->next); l != list;) {
@@ -62,7 +53,7 @@ uint32_t cc__island_route(struct worker *w, struct link *list, uint32_t n) {
         struct fiber *f = cc__fiber_of(l);
         if (w != NULL ? cc__island_apart(w, f) : cc__island_worker(f) != NULL) {
             cc__list_remove(l);
-            send(w, f);
+            cc__sched_send(f);
             n--;
         }
         l = next;

@@ -113,20 +113,16 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     }
 }
 
-void cc__sched_send(struct fiber *f) {
+CC_NOINLINE void cc__sched_send(struct fiber *f) {
+    struct worker *island = cc__island_worker(f);
+    if (island != NULL) {
+        cc__island_send(island, f);
+        return;
+    }
     unsigned last = cc__word_owner(cc__get(&f->word));
     struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
     cc__add_relaxed(&to->remote.woken, 1);
     send(f, to);
-}
-
-/* From an OS thread, or to or from an island. */
-static CC_NOINLINE void ready_elsewhere(struct fiber *f) {
-    struct worker *worker = cc__island_worker(f);
-    if (worker != NULL)
-        cc__island_send(worker, f);
-    else
-        cc__sched_send(f);
 }
 
 void cc__sched_ready(struct fiber *f) {
@@ -139,10 +135,10 @@ void cc__sched_ready(struct fiber *f) {
         cc__bias_leave(&w->runq.bias);
         cc__runq_tell(w, 1);
     } else if (w != NULL) {
-        ready_elsewhere(f);
+        cc__sched_send(f);
     } else {
         cc__upcall_hold();
-        ready_elsewhere(f);
+        cc__sched_send(f);
         cc__upcall_leave();
     }
 }

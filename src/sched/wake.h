@@ -14,7 +14,7 @@ void cc__sched_contest(bool on);
 
 /* Enqueues a fiber that the caller has just made RUNNABLE (claimed). Any thread. */
 void cc__sched_ready(struct fiber *f);
-/* The same, on a worker of the pool, by an OS thread or a fiber of an island. Inside the runtime. */
+/* The same by an OS thread, or to or from an island. Inside the runtime. */
 void cc__sched_send(struct fiber *f);
 /* The same for n fibers that have run before; empties `list`. */
 void cc__sched_ready_all(struct link *list, uint32_t n);
