@@ -125,7 +125,7 @@ void cc__idle_notify_all(void) {
 }
 
 /* Wakes a sleeper to take the roles that are free. */
-static void appoint(void) {
+static void wake_for_roles(void) {
     struct worker *sleeper = take_sleeper();
     if (sleeper != NULL) wake(sleeper, WAKE_ROLE);
 }
@@ -171,7 +171,7 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
     /* Deferred wakes (IDLE-4), descriptors and timers need another sleeper: we may compute for long. */
     if (!want_watch(want) &&
         (w->watched || w->polled || (searched && no_other_will_check()) || cc__watch_timers_forgotten()))
-        appoint();
+        wake_for_roles();
     w->watched = w->polled = false;
 }
 
@@ -179,11 +179,11 @@ void cc__idle_armed(void) { /* IDLE-5 */
     /* After the timer was armed: a worker that goes to sleep, or searches, announces that, then checks the timers. */
     uint64_t want = cc__get_seq(&cc__sched.want);
     if (want_idle(want) == 0 || want_searching(want) != 0) return;
-    if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), cc__clock_now())) appoint();
+    if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), cc__clock_now())) wake_for_roles();
 }
 
-void cc__idle_mind_timers(uint64_t now) { /* IDLE-5 */
-    if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), now)) appoint();
+void cc__idle_check_timers(uint64_t now) { /* IDLE-5 */
+    if (cc__watch_timers_forgotten() && cc__policy_due_soon(cc__watch_next_timer(), now)) wake_for_roles();
 }
 
 /* A worker that goes to sleep takes the lock, then reads the timers: it sees this one, or is found here. */
@@ -191,7 +191,7 @@ void cc__idle_leave_timers(void) { /* IDLE-5 */
     cc__lock_take(&cc__sched.idle.lock);
     bool forgotten = cc__watch_timers_forgotten();
     cc__lock_release(&cc__sched.idle.lock);
-    if (forgotten) appoint();
+    if (forgotten) wake_for_roles();
 }
 
 static bool something_shared(struct worker *w) {
@@ -267,13 +267,13 @@ static enum wake_word withdraw(struct worker *w, bool slept, bool *retires) {
         if (*retires) cc__elastic_close_locked(w);
     }
     cc__lock_release(&cc__sched.idle.lock);
-    if (*retires && had_role) appoint();
+    if (*retires && had_role) wake_for_roles();
     return listed ? WAKE_NONE : sleep_until(w, UINT64_MAX);
 }
 
 void cc__idle_listen(void) {
     cc__full_fence(); /* after the driver was told; pairs with the fence in cc__watch_stop_polling */
-    if (cc__get(&cc__sched.idle.poller) == NULL) appoint();
+    if (cc__get(&cc__sched.idle.poller) == NULL) wake_for_roles();
 }
 
 uint64_t cc__idle_epoch(void) {
@@ -300,12 +300,12 @@ void cc__idle_say_drained(void) {
 
 /* A wake that led to nothing, or stolen work that took less time than moving it, uses up credit; one that paid restores
  * the credit. */
-static void judge(struct worker *w, bool paid, uint64_t ns) {
+static void count_payoff(struct worker *w, bool paid, uint64_t ns) {
     if (paid) {
         cc__policy_paid(ns);
         return;
     }
-    cc__policy_in_vain();
+    cc__policy_unpaid();
     cc__count(w, wakes_wasted);
 }
 
@@ -332,7 +332,7 @@ static void judge_stolen_work(struct worker *w) {
             if (!paid) paid = (ns = cc__policy_short_work(w->idle_since)) != 0;
         }
         paid = paid && !gave_too_much;
-        judge(w, paid, ns);
+        count_payoff(w, paid, ns);
         w->skip_search = !paid;
     }
     w->victim = NULL;
@@ -376,7 +376,7 @@ static bool search_first(struct worker *w) {
     if (!w->searching) return false;
     enum found found = search(w);
     if (found != FOUND_FIBERS) {
-        if (w->called) judge(w, false, 0); /* the wake was wasted */
+        if (w->called) count_payoff(w, false, 0); /* the wake was wasted */
         w->called = false;
     }
     if (found != FOUND_NOTHING) {

@@ -36,7 +36,7 @@ void cc__idle_notify_all(void);
  * wake for the timer. May make a system call: the caller holds no lock that others need soon. */
 void cc__idle_armed(void);
 /* The same for timers that were not due soon when they were armed; by sysmon, at each tick while a worker sleeps. */
-void cc__idle_mind_timers(uint64_t now);
+void cc__idle_check_timers(uint64_t now);
 /* The same for timers that the calling worker, an island's, will not fire any more because it ends. */
 void cc__idle_leave_timers(void);
 

@@ -12,7 +12,7 @@
 #define RUN_CANCELLED ((struct worker *)(uintptr_t)1)
 
 /* Whether the fiber is fresh and in this worker's queue. Exact inside the worker's biased lock, else a hint. */
-CC_INLINE bool cc__run_sits_here(struct worker *w, struct fiber *f, uint64_t word, uint32_t generation) {
+CC_INLINE bool cc__run_queued_here(struct worker *w, struct fiber *f, uint64_t word, uint32_t generation) {
     return (word & (WORD_STATE | WORD_FRESH | WORD_OWNER)) ==
                (FIBER_RUNNABLE | WORD_FRESH | (uint64_t)w->core.owner << WORD_OWNER_SHIFT) &&
            cc__get(&f->generation) == generation; /* the record is not reused while it is queued here */
@@ -22,7 +22,7 @@ CC_INLINE bool cc__run_take_fresh(struct worker *w, struct fiber *f, uint32_t ge
     cc__bias_enter(&w->runq.bias);
     uint64_t word = cc__get(&f->word);
     bool here =
-        cc__run_sits_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
+        cc__run_queued_here(w, f, word, generation) && cc__get(&f->handles) != 0 && cc__word_reason(word) != ARGS_BLOCK;
     if (likely(here)) {
         cc__list_remove(&f->link);
         cc__runq_sub_owner(&w->runq, 1);

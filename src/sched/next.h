@@ -12,7 +12,7 @@ CC_INLINE bool cc__next_turn(struct worker *w) {
 }
 
 /* If a worker searches and more waits here than the fiber that runs next, the following turn polls and shares. */
-CC_INLINE void cc__next_mind_others(struct worker *w) {
+CC_INLINE void cc__next_plan_sharing(struct worker *w) {
     if (unlikely(want_searching(cc__get(&cc__sched.want)) != 0) && cc__policy_worth_sharing(w))
         cc__set(&w->core.poll_at, cc__get(&w->core.turns));
 }
@@ -23,7 +23,7 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
     cc__bias_enter(&w->runq.bias);
     struct fiber *f = cc__runq_pick_owner(w);
     cc__bias_leave(&w->runq.bias);
-    cc__next_mind_others(w);
+    cc__next_plan_sharing(w);
     return f;
 }
 

@@ -64,7 +64,7 @@ CC_INLINE void yield_fiber(struct worker *w, struct fiber *self) {
         if (likely(cc__get(&next->stack) != NULL)) {
             (void)cc__runq_pop_fifo(&q->fifo);
             cc__runq_sub_owner(q, 1);
-            cc__next_mind_others(w);
+            cc__next_plan_sharing(w);
             cc__park_run_next(w, next, REC_YIELD);
             cc__switch_fiber(w, self, next, after_yield, self);
             return;
@@ -133,7 +133,8 @@ struct worker *cc__run_joiner_polls(struct worker *w, struct fiber *self, struct
         return NULL;
     }
     /* A joiner whose task does not wait here, or that has no stack for it, does not yield: it joins the general way. */
-    if (!cc__run_sits_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL) return NULL;
+    if (!cc__run_queued_here(w, f, cc__get(&f->word), generation) || cc__get(&w->core.stacks.first) == NULL)
+        return NULL;
     if (unlikely(cc__trace_on(TRACE_SPEC))) return NULL;
     cc__held_check_park();
     if (!cc__next_poll_for_joiner(w)) return w;

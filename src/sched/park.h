@@ -59,7 +59,7 @@ CC_INLINE struct worker *cc__park_biased(struct worker *w, struct fiber *self, u
     struct fiber *next = NULL;
     if (likely(cc__next_turn(w))) {
         next = cc__runq_pick_owner(w);
-        cc__next_mind_others(w);
+        cc__next_plan_sharing(w);
     }
     return cc__park_for(w, self, next, reason, after, arg);
 }

@@ -212,7 +212,7 @@ CC_INLINE uint64_t cc__policy_short_work(uint64_t now) {
     cc__set(&cc__sched.idle.short_work_at, now);
     return since / SHORT_WORK_NS * WAKE_PAYS_NS;
 }
-CC_INLINE void cc__policy_in_vain(void) {
+CC_INLINE void cc__policy_unpaid(void) {
     uint32_t credit = cc__get(&cc__sched.credit);
     if (credit > 0) cc__set(&cc__sched.credit, credit - 1);
 }

@@ -178,7 +178,7 @@ static enum gate grow(const struct census *c, uint64_t waits, uint64_t now) {
     return GATE_NO_THREAD;
 }
 
-static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
+static enum gate decide(struct worker_sample *samples, uint64_t now, uint64_t waits, int64_t pressure, uint64_t *due) {
     if (waits == 0) return GATE_NO_WORK; /* PRESSURE-3 */
     if (want_idle(cc__get(&cc__sched.want)) != 0) return GATE_IDLE_CAPACITY;
     if (pressure <= 0) return GATE_NONPOSITIVE;
@@ -200,7 +200,7 @@ static enum gate judge(struct worker_sample *samples, uint64_t now, uint64_t wai
 uint64_t cc__pressure_sample(struct worker_sample *samples, uint64_t now) {
     uint64_t waits = waiting(now), due = UINT64_MAX;
     int64_t pressure = record_pressure(waits, cc__get(&cc__sched.want));
-    enum gate gate = judge(samples, now, waits, pressure, &due);
+    enum gate gate = decide(samples, now, waits, pressure, &due);
     cc__bump(&stats.gates[gate]);
     if (gate != mine.last && gate != GATE_PASSED) cc__event(workers_kept, cc__sched_open(), waits, pressure, gate);
     mine.last = gate;

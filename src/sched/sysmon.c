@@ -59,7 +59,7 @@ static struct state state;
 
 /* ---- for others ---- */
 
-static void rouse(void) {
+static void wake_thread(void) {
     cc__add_seq(&word, 1);
     cc__futex_wake(&word, 1);
 }
@@ -69,7 +69,7 @@ void cc__sysmon_nudge_slow(void) {
     uint32_t mode = cc__get_seq(&cc__sysmon.mode);
     while (mode < need) {
         if (!cc__cas_seq(&cc__sysmon.mode, &mode, need)) continue;
-        rouse();
+        wake_thread();
         return;
     }
 }
@@ -80,13 +80,13 @@ int cc__sysmon_thread(void) {
 
 bool cc__sysmon_ask(void) {
     cc__set_seq(&asked, 1);
-    rouse();
+    wake_thread();
     return cc__get(&there);
 }
 
 void cc__sysmon_recheck(void) {
     cc__set_seq(&recheck, 1);
-    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) rouse(); /* pairs with go_to_sleep */
+    if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) wake_thread(); /* pairs with go_to_sleep */
 }
 
 void cc__sysmon_set_stall(uint64_t ns) {
@@ -111,7 +111,7 @@ static void sample_workers(struct worker_sample *samples, uint64_t now) {
 
 /* This thread was woken so much too late that the process was stopped meanwhile, by a signal or a debugger: that time
  * counts for no worker. */
-static void forgive(struct worker_sample *samples, uint64_t late) {
+static void discount(struct worker_sample *samples, uint64_t late) {
     for_all_workers(i, w) {
         samples[i].since += late;
         if (samples[i].cpu_at != 0) samples[i].cpu_at += late;
@@ -201,7 +201,7 @@ static void poll_driver(uint64_t now) {
 }
 
 /* Tasks that are not urgent. */
-static void tidy(struct state *s, uint64_t now) {
+static void maintain(struct state *s, uint64_t now) {
     if (now >= s->trim_at) {
         (void)cc__stack_trim();
         s->trim_at = now + TRIM_NS;
@@ -216,10 +216,10 @@ static void tidy(struct state *s, uint64_t now) {
 static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* only answers requests */
     sample_workers(s->samples, now);
-    tidy(s, now);
+    maintain(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
     if (!somebody_sleeps) poll_driver(now);
-    if (somebody_sleeps) cc__idle_mind_timers(now);
+    if (somebody_sleeps) cc__idle_check_timers(now);
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);
@@ -237,7 +237,7 @@ static void *sysmon_main(void *arg) { /* SYSMON-2 */
         uint64_t now = cc__clock_now(), until = tick(s, now);
         if (until <= now) continue;
         cc__futex_wait(&word, seen, until);
-        if ((now = cc__clock_now()) > until && now - until > STOPPED_NS) forgive(s->samples, now - until);
+        if ((now = cc__clock_now()) > until && now - until > STOPPED_NS) discount(s->samples, now - until);
     }
 }
 
@@ -262,7 +262,7 @@ int cc__sysmon_start(bool adapts) {
 
 void cc__sysmon_stop(void) {
     cc__set_seq(&stop, 1);
-    rouse();
+    wake_thread();
     cc__thread_join(thread);
     cc__set(&there, 0);
     cc__set(&tid, 0);

@@ -86,7 +86,7 @@ void cc__sched_await_outside(uint64_t tag) {
 
 /* ---- enqueue ---- */
 
-static struct worker *addressee(unsigned preferred) {
+static struct worker *open_worker(unsigned preferred) {
     struct worker *to = &cc__sched.workers[preferred % cc__get(&cc__sched.count)];
     return likely(cc__worker_open(to)) ? to
                                        : &cc__sched.workers[preferred % cc__get(&cc__sched.base)]; /* it has retired */
@@ -109,7 +109,7 @@ void cc__sched_spawn(struct worker *w, struct fiber *f, enum fiber_args args) {
     } else {
         cc__state_spawn(f, 0, args);
         cc__add_seq(&cc__sched.foreign_spawned, 1);
-        send(f, addressee(cc__add_relaxed(&cc__sched.round_robin, 1)));
+        send(f, open_worker(cc__add_relaxed(&cc__sched.round_robin, 1)));
     }
 }
 
@@ -120,7 +120,7 @@ CC_NOINLINE void cc__sched_send(struct fiber *f) {
         return;
     }
     unsigned last = cc__word_owner(cc__get(&f->word));
-    struct worker *to = addressee(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
+    struct worker *to = open_worker(last > 0 ? last - 1 : cc__add_relaxed(&cc__sched.round_robin, 1));
     cc__add_relaxed(&to->remote.woken, 1);
     send(f, to);
 }
