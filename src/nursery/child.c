@@ -155,14 +155,14 @@ void cc__upcall_scope_end(struct fiber *self, struct fiber_cold *cold) {
     if (cold->base == NULL && (s == NULL || cc__scope_is_alarm(self->fn))) return;
     cc__upcall_scope_check(self, cold);
     CCNursery *n = cold->base;
-    cc__sim_hush(true);
+    cc__sim_mute(true);
     intptr_t code = (intptr_t)self->outcome.result;
     if (unlikely(self->outcome.status != 0))
         fail_by_panic(n, self);
     else if (unlikely(code > 0 && code <= CC_ERROR_MAX && (word & CANCEL_REPORTED) == 0))
         fail_by_pointer(n, (int)code);
     leave(n, cold);
-    cc__sim_hush(false);
+    cc__sim_mute(false);
 }
 
 /* The argument that f's function would have received. */

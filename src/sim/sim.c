@@ -174,7 +174,7 @@ CC_NO_TSAN void cc__upcall_sim_point(void) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
     cc__clock_pass(POINT_NS);
-    if (cc__sim.hushed || cc__sim.hooks != 0) return;
+    if (cc__sim.muted || cc__sim.hooks != 0) return;
     if (self != NULL) {
         if (cc__worker_is_island(w)) return; /* no other fiber of the island runs between two of its waits */
         if (cc__word_state(cc__get(&self->word)) != FIBER_RUNNING || cc__sim_draw(cc__sim.often) != 0) return;
@@ -189,6 +189,6 @@ CC_NO_TSAN void cc__upcall_sim_point(void) {
     }
 }
 
-CC_NO_TSAN void cc__sim_hush_slow(bool on) {
-    cc__sim.hushed = on;
+CC_NO_TSAN void cc__sim_mute_slow(bool on) {
+    cc__sim.muted = on;
 }

@@ -58,9 +58,9 @@ CC_INLINE void cc__sim_point(void) {
 
 /* Around code that must not switch: a fiber that has ended notifies its nursery, with its outcome stored where its
  * context would be saved. Nothing in between parks. */
-CC_COLD void cc__sim_hush_slow(bool on);
-CC_INLINE void cc__sim_hush(bool on) {
-    if (cc__sim_on()) cc__sim_hush_slow(on);
+CC_COLD void cc__sim_mute_slow(bool on);
+CC_INLINE void cc__sim_mute(bool on) {
+    if (cc__sim_on()) cc__sim_mute_slow(on);
 }
 
 /* The start of a sequence of random numbers; never 0. otherwise: used when nothing is simulated. */
@@ -137,7 +137,7 @@ struct sim {
     uint64_t ranks;        /* identifies the present ranks */
     _Atomic uint32_t turn; /* futex; enum sim_turn */
     bool open;             /* there is a worker */
-    bool hushed;           /* points do nothing */
+    bool muted;            /* points do nothing */
     unsigned hooks;        /* hooks of islands in progress, each in the one before; all other threads wait */
     pthread_t thread;      /* the program's, once known; the same in a forked child */
     bool thread_known;
