@@ -7,7 +7,7 @@
 #include <errno.h>
 
 /* A loop that does not wait may occupy the very worker that would fire its deadline, so it reads the clock itself. */
-static void look_at_the_clock(struct scope *s) {
+static void check_deadlines(struct scope *s) {
     uint64_t earliest = s != NULL ? cc__scope_deadline(s) : UINT64_MAX, now;
     if (earliest == UINT64_MAX || (now = cc__clock_look()) < earliest) return;
     for (; s != NULL; s = s->parent)
@@ -32,7 +32,7 @@ bool cc_cancelled(void) {
     uintptr_t word = cc__get_acquire(own); /* pairs with the mark */
     if (word == 0) return false;
     if (may_be_due(word)) {
-        look_at_the_clock(cc__scope_of(word));
+        check_deadlines(cc__scope_of(word));
         word = cc__get_acquire(own); /* as above */
     }
     return cc__cancel_holds(word);
@@ -53,7 +53,7 @@ static int look(struct worker *w, const CCCase *c) {
     if (unlikely(cc__cancel_holds(word) || shuts_down())) return LOOK_READY;
     if (cc__scope_of(word) == NULL || !may_be_due(word)) return no;
     if (w != NULL) return cc__scope_may_be_late(cc__scope_of(word)) ? LOOK_OUTSIDE : no;
-    look_at_the_clock(cc__scope_of(word));
+    check_deadlines(cc__scope_of(word));
     return cc__cancel_holds(cc__get_acquire(own)) ? LOOK_READY : no; /* as above */
 }
 

@@ -96,7 +96,7 @@ static int wait_for_children_locked(CCNursery *n, uint64_t deadline) {
 }
 
 /* The caller's wait was cancelled: cancels the nursery with the same reason and waits regardless. */
-static void wait_all_the_same_locked(CCNursery *n) {
+static void wait_regardless_locked(CCNursery *n) {
     cc__lock_release(&n->scope.lock);
     CCError reason;
     if (cc_cancel_reason(&reason) != 0) reason = cc__scope_reason(ECANCELED, "the runtime shuts down");
@@ -139,7 +139,7 @@ static bool run_exits_locked(CCNursery *n) { /* EXIT-1 */
 /* Until there is neither: a hook may start children, and these may register hooks. */
 static void end_locked(CCNursery *n) {
     for (;;) {
-        if (wait_for_children_locked(n, WAIT_FOREVER) != 0) wait_all_the_same_locked(n);
+        if (wait_for_children_locked(n, WAIT_FOREVER) != 0) wait_regardless_locked(n);
         if (!run_exits_locked(n)) return;
     }
 }

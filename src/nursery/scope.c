@@ -96,7 +96,7 @@ static bool hidden(struct scope *s) {
            (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->owner_cancelled));
 }
 
-static bool feels(struct scope *s, const void *who) {
+static bool is_cancelled_for(struct scope *s, const void *who) {
     return cc__get(cc__get(&s->owner) == who ? &s->owner_cancelled : &s->cancelled) != 0;
 }
 
@@ -118,7 +118,7 @@ static _Atomic uintptr_t *word_of(struct caller v) {
 /* Replaces the scope address in the caller's word. Its own bits stay; `shields` are set unless s is pierced. Under the
  * lock of s. */
 static void set_scope(struct caller v, struct scope *s, uintptr_t shields) { /* SCOPE-3 */
-    bool cancelled = s != NULL && feels(s, v.fiber != NULL ? (void *)v.fiber : v.outsider);
+    bool cancelled = s != NULL && is_cancelled_for(s, v.fiber != NULL ? (void *)v.fiber : v.outsider);
     if (s != NULL && s->pierced) shields = 0;
     if (cancelled && v.fiber != NULL) cc__cancel_adopt();
     uintptr_t word = cc__get(word_of(v)), wanted;
@@ -217,8 +217,8 @@ static void walk_down(struct scope *top, bool (*visit)(struct scope *s, void *ar
 
 static void mark_members(struct scope *s) {
     for (struct link *l = cc__get(&s->members.next); l != &s->members; l = cc__get(&l->next))
-        if (feels(s, member(l))) cc__cancel_mark(member(l), CANCEL_SCOPE);
-    if (s->inside != NULL && feels(s, s->inside)) cc__or(&s->inside->scope, CANCEL_SCOPE);
+        if (is_cancelled_for(s, member(l))) cc__cancel_mark(member(l), CANCEL_SCOPE);
+    if (s->inside != NULL && is_cancelled_for(s, s->inside)) cc__or(&s->inside->scope, CANCEL_SCOPE);
 }
 
 struct marking {
@@ -226,7 +226,7 @@ struct marking {
     const CCError *reason;
     bool origin; /* the reason is top's own */
     bool inside; /* a runtime runs */
-    bool news;   /* a scope was marked */
+    bool marked; /* a scope was */
     bool grace;  /* a grace period begins */
 };
 
@@ -244,7 +244,7 @@ static bool mark(struct scope *s, void *marking) {
     cc__set(&s->cancelled, 1);
     if (!hides) cc__set(&s->owner_cancelled, 1);
     mark_members(s);
-    m->news = true;
+    m->marked = true;
     return true;
 }
 
@@ -283,14 +283,14 @@ void cc__scope_cancel(struct scope *s, const CCError *reason, bool origin) {
     struct marking m = {.top = s, .reason = reason, .origin = origin, .inside = inside};
     if (inside) cc__cancel_begin();
     walk_down(s, mark, &m);
-    if (m.news && !inside) {
+    if (m.marked && !inside) {
         inside = cc__upcall_enter_locked(); /* it may have started before the bits were set: fibers may wait */
         if (inside)
             cc__cancel_begin();
         else
             walk_down(s, claim_thread, NULL);
     }
-    if (m.news && inside) {
+    if (m.marked && inside) {
         cc__event(cancel, s, reason->code, reason->text);
         cc__probe3(cancel, s, reason->code, reason->text);
         bool sends = m.grace && w == NULL;
