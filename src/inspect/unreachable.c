@@ -188,7 +188,7 @@ static void find_skips(struct search *s, uintptr_t below) {
 }
 
 /* From live fibers, and from the results of fibers that have ended. */
-static void reach_from_the_living(struct search *s) { /* UNREACHABLE-4 */
+static void reach_from_live(struct search *s) { /* UNREACHABLE-4 */
     struct view v;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) {
         struct fiber *f = cc__pool_at(slot);
@@ -202,32 +202,32 @@ static void reach_from_the_living(struct search *s) { /* UNREACHABLE-4 */
 
 /* ---- the fixed point ---- */
 
-static bool lives(struct search *s, const struct fiber *f) {
+static bool is_live(struct search *s, const struct fiber *f) {
     const struct candidate *c = find(s, f);
     return c == NULL || c->live;
 }
 
 /* Whether all children are live: only then can the wait for them end. */
-static bool children_live(struct search *s, const void *nursery) {
+static bool children_are_live(struct search *s, const void *nursery) {
     for (unsigned i = 0; i < s->count; i++)
         if (!s->candidate[i].live && s->candidate[i].child == nursery) return false;
     return true;
 }
 
-static bool arm_lives(struct search *s, const struct arm *arm) {
-    if (arm->kind == CC_CASE_JOIN) return lives(s, arm->object);
-    if (arm->kind == CC_CASE_NURSERY_END) return children_live(s, arm->object);
+static bool arm_is_live(struct search *s, const struct arm *arm) {
+    if (arm->kind == CC_CASE_JOIN) return is_live(s, arm->object);
+    if (arm->kind == CC_CASE_NURSERY_END) return children_are_live(s, arm->object);
     return cc__reach_has(&s->reach, arm->object);
 }
 
-static bool select_lives(struct search *s, struct wait_what what) {
+static bool select_is_live(struct search *s, struct wait_what what) {
     struct arm arms[8];
     uint32_t n = cc__wait_arms(what, arms, 8);
     if (n == 0 || n > 8) return true; /* not all arms are known */
     for (uint32_t i = 0; i < n; i++)
         if (cc__arm_is_outside(&arms[i])) return true;
     for (uint32_t i = 0; i < n; i++)
-        if (arm_lives(s, &arms[i])) return true;
+        if (arm_is_live(s, &arms[i])) return true;
     return false;
 }
 
@@ -238,26 +238,26 @@ static bool may_go_on(struct search *s, const struct candidate *c) { /* UNREACHA
     case OBJECT_CHANNEL:
         return cc__reach_has(&s->reach, c->what.object);
     case OBJECT_ARMS:
-        return select_lives(s, c->what);
+        return select_is_live(s, c->what);
     case OBJECT_TASK:
-        return lives(s, c->what.object);
+        return is_live(s, c->what.object);
     case OBJECT_MUTEX:
         holder = cc__wait_holder(c->what, &kind);
-        return holder == NULL || lives(s, holder);
+        return holder == NULL || is_live(s, holder);
     case OBJECT_NURSERY:
-        return children_live(s, c->what.object);
+        return children_are_live(s, c->what.object);
     default:
         return true;
     }
 }
 
 static void follow(struct search *s) {
-    for (bool news = true; news;) {
-        news = false;
+    for (bool changed = true; changed;) {
+        changed = false;
         for (unsigned i = 0; i < s->count; i++) {
             struct candidate *c = &s->candidate[i];
             if (c->live || !may_go_on(s, c)) continue;
-            c->live = news = true;
+            c->live = changed = true;
             cc__reach_range(&s->reach, (uintptr_t)c->fiber, (uintptr_t)(c->fiber + 1));
             cc__reach_open(&s->reach, c->stack);
             cc__reach_open(&s->reach, c->block);
@@ -285,7 +285,7 @@ static const char *search(struct search *s, uintptr_t below) {
     if (s->too_many || s->reach.too_many) return "too many waiting fibers";
     cc__timer_each(has_timer, s);
     if (!cc__reach_begin(&s->reach, MEMORY_LIMIT)) return "too much memory to scan";
-    reach_from_the_living(s);
+    reach_from_live(s);
     follow(s);
     return NULL;
 }

@@ -65,7 +65,7 @@ int cc_sim_start(CCSimHost host, CCTaskFn fn, void *arg) {
 /* ---- crash ---- */
 
 /* The record, locked, if it has a live fiber; else NULL. */
-static struct fiber *lock_living(uint32_t slot) {
+static struct fiber *lock_live(uint32_t slot) {
     struct fiber *f = cc__pool_at(slot);
     if (f == NULL) return NULL;
     cc__lock_take(&f->join_lock);
@@ -82,14 +82,14 @@ static void cancel_all(const uint32_t *slots, uint32_t count) {
     cc__wakes_init(&wakes);
     cc__cancel_begin();
     for (uint32_t i = 0; i < count; i++) {
-        if ((f = lock_living(slots[i])) == NULL) continue;
+        if ((f = lock_live(slots[i])) == NULL) continue;
         cc__cancel_pierce(&f->scope);
         cc__cancel_mark(f, CANCEL_TASK);
         cc__lock_release(&f->join_lock);
     }
     cc__cancel_barrier();
     for (uint32_t i = 0; i < count; i++) {
-        if ((f = lock_living(slots[i])) == NULL) continue;
+        if ((f = lock_live(slots[i])) == NULL) continue;
         cc__cancel_claim(f, &wakes);
         cc__lock_release(&f->join_lock);
     }

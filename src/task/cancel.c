@@ -9,7 +9,7 @@
 #include <errno.h>
 
 /* The record, locked, if the task has not ended; otherwise NULL, and *rc is the result. */
-static struct fiber *lock_living(const CCTask *task, int *rc) {
+static struct fiber *lock_live(const CCTask *task, int *rc) {
     struct fiber *f = cc__task_lock(*task);
     *rc = f == NULL ? ESRCH : 0;
     if (f != NULL && cc__word_state(cc__get(&f->word)) == FIBER_DONE) {
@@ -27,12 +27,12 @@ int cc_task_cancel(const CCTask *task) {
     struct wakes wakes;
     cc__wakes_init(&wakes);
     cc__cancel_begin();
-    struct fiber *f = lock_living(task, &rc);
+    struct fiber *f = lock_live(task, &rc);
     if (f != NULL) {
         cc__cancel_mark(f, CANCEL_TASK);
         cc__lock_release(&f->join_lock);
         cc__cancel_barrier();
-        if ((f = lock_living(task, &rc)) != NULL) {
+        if ((f = lock_live(task, &rc)) != NULL) {
             cc__cancel_claim(f, &wakes);
             cc__lock_release(&f->join_lock);
         }

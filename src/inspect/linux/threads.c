@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* A thread without a file has ended. If the file cannot be opened for another reason, the thread may still exist. */
-static bool lives(int tid) {
+static bool exists(int tid) {
     char state = cc__thread_state(tid);
     return state != 0 ? strchr("ZXx", state) == NULL : cc__errno_get() != ENOENT && cc__errno_get() != ESRCH;
 }
@@ -55,7 +55,7 @@ int cc__threads_list(int *tids, unsigned max) {
             const struct entry *entry = (const struct entry *)(const void *)(buffer + at);
             at += entry->size;
             int tid = (int)strtol(entry->name, NULL, 10); /* 0 for "." and ".." */
-            if (tid <= 0 || !lives(tid) || serves_rings(tid)) continue;
+            if (tid <= 0 || !exists(tid) || serves_rings(tid)) continue;
             if ((unsigned)count < max) tids[count] = tid;
             count++;
         }
