@@ -158,10 +158,10 @@ void cc__san_stack_unmap(unsigned handle) {
 #endif
 }
 
-void cc__san_hush(bool hush) {
-    (void)hush;
+void cc__san_mute(bool mute) {
+    (void)mute;
 #ifdef HAVE_VALGRIND_H
-    if (hush)
+    if (mute)
         VALGRIND_DISABLE_ERROR_REPORTING;
     else
         VALGRIND_ENABLE_ERROR_REPORTING;

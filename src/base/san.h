@@ -126,7 +126,7 @@ CC_INLINE void cc__san_arrive(struct san *self) {
 
 /* An OS thread runs one function on another stack: before the switch there, after it, before the switch back, after it.
  * To the race detector this is a separate context, ordered as the thread is. */
-CC_INLINE void cc__san_visit(struct san *caller, struct san *callee, const void *bottom, size_t size) {
+CC_INLINE void cc__san_call(struct san *caller, struct san *callee, const void *bottom, size_t size) {
     (void)caller, (void)callee, (void)bottom, (void)size;
 #ifdef CC_ASAN
     if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(&caller->fake_stack, bottom, size);
@@ -137,14 +137,14 @@ CC_INLINE void cc__san_visit(struct san *caller, struct san *callee, const void 
     __tsan_switch_to_fiber(callee->fiber, 0);
 #endif
 }
-CC_INLINE void cc__san_visit_there(struct san *caller) {
+CC_INLINE void cc__san_called(struct san *caller) {
     (void)caller;
 #ifdef CC_ASAN
     if (cc__san_has(__sanitizer_finish_switch_fiber))
         __sanitizer_finish_switch_fiber(NULL, &caller->bottom, &caller->size);
 #endif
 }
-CC_INLINE void cc__san_visit_over(struct san *caller) {
+CC_INLINE void cc__san_return(struct san *caller) {
     (void)caller;
 #ifdef CC_ASAN
     if (cc__san_has(__sanitizer_start_switch_fiber)) __sanitizer_start_switch_fiber(NULL, caller->bottom, caller->size);
@@ -153,7 +153,7 @@ CC_INLINE void cc__san_visit_over(struct san *caller) {
     __tsan_switch_to_fiber(caller->fiber, 0);
 #endif
 }
-CC_INLINE void cc__san_visit_back(struct san *caller, struct san *callee) {
+CC_INLINE void cc__san_returned(struct san *caller, struct san *callee) {
     (void)caller, (void)callee;
 #ifdef CC_ASAN
     if (cc__san_has(__sanitizer_finish_switch_fiber)) __sanitizer_finish_switch_fiber(caller->fake_stack, NULL, NULL);
@@ -273,7 +273,7 @@ CC_INLINE void cc__san_apart_end(void *self) {
 
 /* Turns off Valgrind's check that memory passed to a system call is valid: for the word of a futex wake, of which the
  * kernel uses only the address; and for memory that is probed (safe_copy.h). */
-void cc__san_hush(bool hush);
+void cc__san_mute(bool mute);
 
 /* Marks these bytes as initialised for Valgrind: a word of a stack that was never written and is only inspected. */
 void cc__san_define(void *from, size_t size);

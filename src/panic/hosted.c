@@ -54,20 +54,20 @@ static CC_NOINLINE void run(struct hosted *h) { /* HOSTED-1 */
 
 static void first(void *value) {
     struct hosted *h = value;
-    cc__san_visit_there(&h->caller_san);
+    cc__san_called(&h->caller_san);
     run(h);
-    cc__san_visit_over(&h->caller_san);
+    cc__san_return(&h->caller_san);
     cc__context_jump(&h->caller, NULL);
 }
 
-static void visit(struct hosted *h) {
+static void call_on_stack(struct hosted *h) {
     struct context start;
     cc__context_native(&h->caller);
     cc__context_start(&start, cc__stack_top(h->stack), first);
     running = h;
-    cc__san_visit(&h->caller_san, &h->stack->san, h->stack->base, cc__stack_size(h->stack));
+    cc__san_call(&h->caller_san, &h->stack->san, h->stack->base, cc__stack_size(h->stack));
     (void)cc__context_switch(&h->caller, &start, h);
-    cc__san_visit_back(&h->caller_san, &h->stack->san);
+    cc__san_returned(&h->caller_san, &h->stack->san);
     running = NULL;
 }
 
@@ -97,7 +97,7 @@ int cc_hosted_call(CCTaskFn fn, void *arg, void **result, CCPanic *info) {
     cc__errno_set(saved);
     if (rc != 0) return rc;
     h.id = UINT64_C(1) << 63 | (cc__add_relaxed(&calls, 1) + 1);
-    visit(&h);
+    call_on_stack(&h);
     clean_up(&h);
     if (result != NULL) *result = h.result;
     return h.error;

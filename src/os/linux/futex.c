@@ -36,7 +36,7 @@ void cc__futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t until) {
 }
 
 void cc__futex_wake(_Atomic uint32_t *word, int n) {
-    cc__san_hush(true);
+    cc__san_mute(true);
     (void)futex(word, FUTEX_WAKE, (uint32_t)n, NULL);
-    cc__san_hush(false);
+    cc__san_mute(false);
 }
