@@ -41,7 +41,7 @@ static void number(struct out *out, const char *key, uint64_t value) {
     cc__out(out, ",\"%s\":%llu", key, (unsigned long long)value);
 }
 
-static void truth(struct out *out, const char *key, bool value) {
+static void boolean(struct out *out, const char *key, bool value) {
     cc__out(out, ",\"%s\":%s", key, value ? "true" : "false");
 }
 
@@ -160,8 +160,8 @@ int cc__answer_stats(struct out *out, const struct request *request) {
     cc__out(out, "{\"version\":1,\"pid\":%d", (int)getpid());
     text(out, "library", cc_version());
     number(out, "uptime_ns", begin != 0 && begin < now ? now - begin : 0);
-    truth(out, "inspect", cc__inspect_missing() == NULL);
-    truth(out, "shutting_down", cc__live_is_ending());
+    boolean(out, "inspect", cc__inspect_missing() == NULL);
+    boolean(out, "shutting_down", cc__live_is_ending());
     number(out, "spawned", s.spawned);
     number(out, "finished", s.finished);
     number(out, "switches", s.switches);
@@ -195,7 +195,7 @@ static void group(struct out *out, const struct shape *s, uint64_t now) {
     text(out, "state", state_of(v));
     text(out, "reason", v->state == FIBER_PARKED ? cc__park_name(v->reason) : "");
     place(out, "site", v->site);
-    truth(out, "sites_differ", s->sites_differ);
+    boolean(out, "sites_differ", s->sites_differ);
     place(out, "function", v->fn != NULL ? (const char *)(uintptr_t)v->fn + 1 : NULL);
     frames(out, v, GROUP_FRAMES);
     number(out, "oldest_ns", s->oldest != 0 && s->oldest < now ? now - s->oldest : 0);
@@ -289,8 +289,8 @@ static void scopes_of(struct out *out, const struct view *v) {
         if (!cc__scope_read(at, &s)) break;
         cc__out(out, "%s{\"at\":\"%p\"", i > 0 ? "," : "", (const void *)at);
         text(out, "name", s.name);
-        truth(out, "nursery", s.nursery);
-        truth(out, "cancelled", s.cancelled);
+        boolean(out, "nursery", s.nursery);
+        boolean(out, "cancelled", s.cancelled);
         cc__out(out, "}");
         at = s.parent;
     }
@@ -370,8 +370,8 @@ int cc__answer_scopes(struct out *out, const struct request *request) {
         const struct scope_seen *s = &seen[i];
         cc__out(out, "%s{\"at\":\"%p\",\"depth\":%u", i > 0 ? ",\n" : "\n", (const void *)s->at, s->depth);
         text(out, "name", s->name);
-        truth(out, "nursery", s->nursery);
-        truth(out, "cancelled", s->cancelled);
+        boolean(out, "nursery", s->nursery);
+        boolean(out, "cancelled", s->cancelled);
         number(out, "children", s->children);
         number(out, "fibers", s->members);
         if (s->deadline != UINT64_MAX) cc__out(out, ",\"deadline_ns\":%lld", (long long)(s->deadline - now));
@@ -444,7 +444,7 @@ int cc__answer_channels(struct out *out, const struct request *request) {
         text(out, "name", seen[i].name);
         number(out, "capacity", seen[i].capacity);
         number(out, "buffered", seen[i].count);
-        truth(out, "closed", seen[i].closed);
+        boolean(out, "closed", seen[i].closed);
         number(out, "senders", seen[i].senders);
         number(out, "receivers", seen[i].receivers);
         number(out, "selects", seen[i].selects);

@@ -81,16 +81,16 @@ static struct {
     _Atomic uint32_t runs, stops, ending;
     _Atomic uint32_t hurry; /* a job has to end early */
     pthread_t thread;
-    int listener, bell[2]; /* a byte in the bell wakes the thread */
-    unsigned port;         /* 0: a Unix socket */
-    uint64_t accepts_at;   /* no accept before this time */
+    int listener, wake_pipe[2]; /* a byte wakes the thread */
+    unsigned port;              /* 0: a Unix socket */
+    uint64_t accepts_at;        /* no accept before this time */
     const char *folder;
     struct client *clients;
     struct job job;
     struct os_file_id file; /* the socket's */
     char path[sizeof((struct sockaddr_un *)0)->sun_path];
     char token[TOKEN_LENGTH + 1];
-} live = {.change = PTHREAD_MUTEX_INITIALIZER, .listener = -1, .bell = {-1, -1}};
+} live = {.change = PTHREAD_MUTEX_INITIALIZER, .listener = -1, .wake_pipe = {-1, -1}};
 
 bool cc__live_is_ending(void) {
     return cc__get(&live.ending) != 0;
@@ -98,7 +98,7 @@ bool cc__live_is_ending(void) {
 
 static void ring(void) {
     struct iovec byte = {"", 1};
-    (void)cc__os_writev(live.bell[1], &byte, 1, OS_OWN); /* a full pipe wakes it as well */
+    (void)cc__os_writev(live.wake_pipe[1], &byte, 1, OS_OWN); /* a full pipe wakes it as well */
 }
 
 /* ---- responses ---- */
@@ -364,10 +364,10 @@ static int timeout_ms(uint64_t now) {
     return next == UINT64_MAX ? -1 : next <= now ? 0 : (int)((next - now) / MS) + 1;
 }
 
-static void drain_bell(void) {
+static void drain_wake_pipe(void) {
     char bytes[64];
     struct iovec room = {bytes, sizeof bytes};
-    while (cc__os_readv(live.bell[0], &room, 1, OS_OWN) > 0) {
+    while (cc__os_readv(live.wake_pipe[0], &room, 1, OS_OWN) > 0) {
     }
 }
 
@@ -380,7 +380,7 @@ static void *run(void *arg) {
     while (!cc__get_acquire(&live.stops)) { /* pairs with cc_view_stop */
         uint64_t now = cc__clock_real();
         nfds_t n = 0;
-        fds[n++] = (struct pollfd){.fd = live.bell[0], .events = POLLIN};
+        fds[n++] = (struct pollfd){.fd = live.wake_pipe[0], .events = POLLIN};
         fds[n++] = (struct pollfd){.fd = live.accepts_at <= now ? live.listener : -1, .events = POLLIN};
         for (struct client *c = live.clients; c < live.clients + CLIENTS; c++) {
             if (c->state == CLIENT_FREE || c->state == CLIENT_JOB) continue;
@@ -388,7 +388,7 @@ static void *run(void *arg) {
             fds[n++] = (struct pollfd){.fd = c->fd, .events = c->state == CLIENT_WRITING ? POLLOUT : POLLIN};
         }
         if (cc__os_wait_any(fds, (unsigned)n, timeout_ms(now)) < 0) cc__thread_nap((long)(NO_FD_MS * MS));
-        if (fds[0].revents != 0) drain_bell();
+        if (fds[0].revents != 0) drain_wake_pipe();
         end_job();
         now = cc__clock_real();
         for (nfds_t i = 2; i < n; i++)
@@ -470,8 +470,8 @@ static void close_fd(int *fd) {
 static void close_all(void) {
     for (unsigned i = 0; live.clients != NULL && i < CLIENTS; i++) drop(&live.clients[i]);
     close_fd(&live.listener);
-    close_fd(&live.bell[0]);
-    close_fd(&live.bell[1]);
+    close_fd(&live.wake_pipe[0]);
+    close_fd(&live.wake_pipe[1]);
     cc__mem_free(live.clients);
     live.clients = NULL;
     live.port = 0;
@@ -484,9 +484,9 @@ static int open_all(const CCViewConfig *config) {
     for (unsigned i = 0; i < CLIENTS; i++) live.clients[i] = (struct client){.state = CLIENT_FREE, .fd = -1};
     if (!cc__os_random(secret, sizeof secret)) return EAGAIN;
     for (size_t i = 0; i < sizeof secret; i++) snprintf(live.token + 2 * i, 3, "%02x", secret[i]);
-    int rc = cc__os_pipe(live.bell);
+    int rc = cc__os_pipe(live.wake_pipe);
     if (rc < 0) return -rc;
-    for (int i = 0; i < 2; i++) live.bell[i] = cc__os_above_standard(live.bell[i]);
+    for (int i = 0; i < 2; i++) live.wake_pipe[i] = cc__os_above_standard(live.wake_pipe[i]);
     live.listener = cc__os_above_standard(cc__os_socket(config->tcp ? AF_INET : AF_UNIX, SOCK_STREAM));
     if (live.listener < 0) {
         rc = -live.listener;
