@@ -73,7 +73,7 @@ static void note(pthread_mutex_t *mutex, const void *site) { /* PTHREADS-1 */
 }
 
 /* True: this is the fiber's last unlock of the mutex, and its entry is removed. A stale entry is removed too. */
-static bool strike_out(const pthread_mutex_t *mutex, struct fiber *f, struct held *was) {
+static bool remove_entry(const pthread_mutex_t *mutex, struct fiber *f, struct held *was) {
     bool last = false;
     cc__lock_take(&table.lock);
     struct held *h = find_locked(mutex);
@@ -146,7 +146,7 @@ static int watched_unlock(pthread_mutex_t *mutex) {
     lock_fn unlock = (lock_fn)(uintptr_t)hooks[UNLOCK].original;
     struct fiber *f = cc__sched_current(cc__worker());
     struct held was;
-    if (f == NULL || !strike_out(mutex, f, &was)) return unlock(mutex);
+    if (f == NULL || !remove_entry(mutex, f, &was)) return unlock(mutex);
     uint64_t waits = ((cc__get(&f->word) & WORD_TICKET) - was.ticket) / WORD_TICKET_ONE;
     bool moved = was.thread != cc__thread_id();
     const void *here = __builtin_return_address(0);

@@ -78,7 +78,7 @@ static size_t headers_size(const struct arena *arena) {
     return (arena->count * sizeof(struct stack) + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
 }
 
-static bool lends(struct class_pool *pool) {
+static bool has_lent(struct class_pool *pool) {
     cc__lock_take(&pool->lock);
     bool lent = pool->lent > 0;
     cc__lock_release(&pool->lock);
@@ -88,7 +88,7 @@ static bool lends(struct class_pool *pool) {
 void cc__stack_destroy(void) {
     for (size_t i = 0; i < array_len(classes); i++) {
         struct class_pool *pool = &classes[i];
-        if (lends(pool)) continue; /* freed at the next shutdown */
+        if (has_lent(pool)) continue; /* freed at the next shutdown */
         for (struct arena *arena = pool->arenas; arena != NULL;) {
             struct arena *next = arena->next;
             for (uint32_t k = 0; k < arena->used; k++) cc__san_stack_unmap(arena->stacks[k].san_handle);
