@@ -30,7 +30,7 @@ CC_BEGIN_DECLS
 
 typedef struct CCPort CCPort;
 
-/* A block of memory; whoever holds the message owns it. {0} is no message. */
+/* A block of memory; the holder of the message owns it. {0} is no message. */
 typedef struct CCMessage {
     void *data;
     size_t size; /* bytes at data; 0: data may be anything, also NULL */
