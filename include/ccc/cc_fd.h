@@ -3,10 +3,17 @@
  * Any descriptor can be used: sockets, pipes, terminals, eventfd, timerfd, inotify, pidfd, and files, which are always
  * ready. cc_fd_adopt hands a descriptor over to the library, which sets non-blocking mode and registers it once; this
  * is the fast way. The program then closes it with cc_fd_close, or takes it back with cc_fd_release before it calls
- * close(2). Descriptors that were not adopted keep their mode and may be closed at any time, except while a caller
- * waits for them. If something else has ended a wait (its deadline, a cancellation, another descriptor of a cc_poll),
- * and from then on the program uses only its own system calls on the descriptor, use cc_fd_close: after close(2) the
- * kernel may keep the file open until the runtime has polled the next event.
+ * close(2).
+ *
+ * Non-blocking mode belongs to the open file: other descriptors of it (made by dup(2), or 0, 1 and 2 of one terminal)
+ * and other processes that have it get EAGAIN where they would have blocked, until it is released, and also after the
+ * end of the program; if one of two adopted descriptors of it is released, calls on the other one may block.
+ *
+ * Descriptors that were not adopted keep their mode (cc_fd_sendfile, cc_fd_splice, cc_fd_connect and writes to a
+ * terminal change it during the system call) and may be closed at any time, except while a caller waits for them. If
+ * something else has ended a wait (its deadline, a cancellation, another descriptor of a cc_poll), and from then on
+ * the program uses only its own system calls on the descriptor, use cc_fd_close: after close(2) the kernel may keep
+ * the file open until the runtime has polled the next event.
  *
  * When a wait ends with ETIMEDOUT or ECANCELED, nothing was read, written, accepted or connected. (A partial write
  * reports how many bytes were written.) A wait ends with EBADF when the descriptor is closed by cc_fd_close.
@@ -87,7 +94,9 @@ CC_API CC_MUST_CHECK int cc_fd_sendmsg_try(int fd, const struct msghdr *message,
 CC_API CC_MUST_CHECK int cc_fd_sendmsg_until(int fd, const struct msghdr *message, int flags, size_t *n,
                                              CCDeadline deadline);
 
-/* *connection: a new descriptor, adopted and close-on-exec. address, length: as accept(2), may be NULL. */
+/* A listener in blocking mode from which others accept by accept(2), say in other processes, has to be adopted:
+ * otherwise the call may block its worker if they are faster. *connection: a new descriptor, adopted and close-on-
+ * exec. address, length: as accept(2), may be NULL. */
 CC_API CC_MUST_CHECK int cc_fd_accept(int fd, int *connection, struct sockaddr *address, CCSockLen *length);
 CC_API CC_MUST_CHECK int cc_fd_accept_try(int fd, int *connection, struct sockaddr *address, CCSockLen *length);
 CC_API CC_MUST_CHECK int cc_fd_accept_until(int fd, int *connection, struct sockaddr *address, CCSockLen *length,

@@ -167,8 +167,9 @@ typedef enum CCShut { CC_SHUT_READ = 1, CC_SHUT_WRITE = 2, CC_SHUT_BOTH = 3 } CC
  * has disconnected. EOPNOTSUPP: a pipe has one direction. Any context; does not switch, except for connections of
  * another library that has to notify its peer of the end (cc_tls.h). */
 CC_API int cc_shutdown(CCConn *conn, CCShut side);
-/* Closes and frees the connection; written data is still delivered. Waits of others end with EBADF. NULL is allowed.
- * Any context; does not switch. */
+/* Closes and frees the connection; written data is still delivered, unless received data was not read: then the
+ * kernel resets the connection. To avoid that, shut down writing and read to the end first. Waits of others end with
+ * EBADF. NULL is allowed. Any context; does not switch. */
 CC_API void cc_close(CCConn *conn);
 /* Closes at once: the peer of a TCP connection gets ECONNRESET, and may lose data that it has not read. */
 CC_API void cc_abort(CCConn *conn);

@@ -27,7 +27,8 @@
  *       it on again. An adoption meanwhile takes that over: blocking mode stays off until the descriptor is released.
  * FD-11  Other calls on a descriptor in blocking mode are made when the system says that they need not wait. Between
  *       that check and the call no other thread may take what was seen: so both are done by the holder of the `turn` of
- *       that side. A thread that finds it taken waits only while the side is ready.
+ *       that side. A thread that finds it taken waits only while the side is ready. Against other processes reads and
+ *       writes of pipes have a flag; a write to a terminal, which is ready if it has room for a byte, borrows the mode.
  * FD-12  A close removes the descriptor from the poller's set first, also one that was only armed. While epoll_wait(2)
  *       reads its state, the kernel holds a reference to the file. If the close drops the other one meanwhile, the file
  *       is closed when that thread returns to user mode: perhaps never, if it goes to sleep instead.

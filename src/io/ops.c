@@ -135,12 +135,17 @@ static enum os_mode mode_of(uint64_t word) {
 
 static ssize_t attempt_accept(int fd, struct call *c, enum os_mode mode);
 
-/* FD-11. */
+/* FD-11, and FD-10 for terminals. */
 static CC_NOINLINE ssize_t attempt_in_turn(struct io_use *use, struct call *c) {
     enum io_side side = c->side;
     ssize_t rc = cc__fd_take_turn(use->fd, side);
     if (rc != 0) return rc;
     rc = c->attempt(use->fd->number, c, OS_LOOKED_AT);
+    if (rc == OS_BORROW) {
+        cc__fd_borrow_mode(use->fd);
+        rc = c->attempt(use->fd->number, c, OS_OWN);
+        cc__fd_return_mode(use->fd);
+    }
     cc__fd_give_turn(use->fd, side);
     return rc;
 }

@@ -35,10 +35,11 @@ void cc__os_describe(int fd, bool out, char *text, size_t size);
 
 /* What is known of a descriptor. OS_OTHER: the call must not wait whatever the mode is; if that requires a check before
  * it, the result is OS_LOOK_FIRST instead. OS_LOOKED_AT: the same with that check; no other call may be made on that
- * side meanwhile, and a write may move less than there is room for. OS_OWN: it is in non-blocking mode, and stays so.
+ * side meanwhile, and a write may move less than there is room for, or return OS_BORROW: the check is not enough, the
+ * call needs non-blocking mode. OS_OWN: it is in non-blocking mode, and stays so.
  * OS_OWN_SOCKET: the same, a socket. */
 enum os_mode { OS_OTHER, OS_LOOKED_AT, OS_OWN, OS_OWN_SOCKET };
-enum { OS_LOOK_FIRST = -4096 }; /* not an errno value */
+enum { OS_LOOK_FIRST = -4096, OS_BORROW = -4097 }; /* not errno values */
 /* These never raise SIGPIPE. */
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode);
 ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode);

@@ -3,6 +3,7 @@
 
 #include "base/attr.h"
 #include "base/error.h"
+#include "base/san.h"
 #include "os/linux/quiet.h"
 #include "os/poller.h"
 #include "os/simulated.h"
@@ -16,7 +17,12 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <unistd.h>
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
 
 /* By the kernel's count, which includes threads of tools. Without /proc: false. */
 static bool one_thread(void) {
@@ -136,56 +142,95 @@ static ssize_t transmit(int fd, const void *from, size_t size) {
 }
 #endif
 
+/* Whether reads and writes of it wait for no other process. */
+static bool is_file(int fd) {
+    struct stat status;
+    return CALL(fstat(fd, &status)) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+}
+
+/* A check says that there is something to read, but another process may take it first. Kernels before 6.4 have no such
+ * call for pipes, and none has it for terminals. */
+static ssize_t read_what_is_there(int fd, const struct iovec *parts, int n) {
+    ssize_t got = CALL(preadv2(fd, parts, n, -1, RWF_NOWAIT));
+    if (got > 0) cc__san_written(parts, (size_t)got);
+    if (got == -EOPNOTSUPP || got == -ENOSYS || (got == -EAGAIN && is_file(fd))) got = CALL(readv(fd, parts, n));
+    return got;
+}
+
+/* For a descriptor that is not a socket, and whose mode is not known. 0: it is in non-blocking mode. other: the access
+ * mode in which the call fails. A check would say that it may not be called yet. */
+static ssize_t check_mode(int fd, int other) {
+    int flags = CALL(fcntl(fd, F_GETFL));
+    if (flags < 0 || (flags & O_NONBLOCK)) return flags < 0 ? flags : 0;
+    return (flags & O_ACCMODE) == other ? -EBADF : OS_LOOK_FIRST;
+}
+
 ssize_t cc__os_readv(int fd, const struct iovec *parts, int n, enum os_mode mode) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->readv(fd, parts, n);
-    if (likely(mode == OS_OWN_SOCKET && n == 1)) /* a vector of one costs a twentieth more */
-        return CALL(receive(fd, parts[0].iov_base, parts[0].iov_len));
+    /* A vector of one costs a twentieth more. */
+    if (likely(mode == OS_OWN_SOCKET && n == 1)) return CALL(receive(fd, parts[0].iov_base, parts[0].iov_len));
+    ssize_t rc = 0;
     if (mode == OS_OTHER || mode == OS_OWN_SOCKET) {
         struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
         ssize_t got = CALL(recvmsg(fd, &message, MSG_DONTWAIT));
         if (got != -ENOTSOCK) return got;
-        if (cc__os_is_blocking(fd)) return OS_LOOK_FIRST;
+        rc = check_mode(fd, O_WRONLY);
+    } else if (mode == OS_LOOKED_AT) {
+        rc = gate(fd, POLLER_READ);
+        if (rc == 0) return read_what_is_there(fd, parts, n);
     }
-    int rc = mode == OS_LOOKED_AT ? gate(fd, POLLER_READ) : 0;
     return rc != 0 ? rc : CALL(readv(fd, parts, n));
 }
 
-/* A call that has moved some bytes before the reader of a pipe left also raises SIGPIPE, and returns their number. */
-static ssize_t write_quietly(int fd, const struct iovec *parts, int n) {
+/* A call that has moved some bytes before the reader of a pipe left also raises SIGPIPE, and returns their number.
+ * flags: of pwritev2. */
+static ssize_t write_quietly(int fd, const struct iovec *parts, int n, int flags) {
     struct quiet quiet;
     quiet_begin(&quiet, false);
-    ssize_t put = CALL(writev(fd, parts, n));
+    ssize_t put = flags == 0 ? CALL(writev(fd, parts, n)) : CALL(pwritev2(fd, parts, n, -1, flags));
     size_t total = 0;
     for (int i = 0; i < n; i++) total += parts[i].iov_len;
     quiet_end(&quiet, put != (ssize_t)total);
     return put;
 }
 
-/* Whether writes to it wait for no other process. */
-static bool is_file(int fd) {
-    struct stat status;
-    return CALL(fstat(fd, &status)) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+/* A pipe that is ready has room for PIPE_BUF bytes, unless another process is faster. Sanitizers have to intercept what
+ * is written, and know no pwritev2. */
+static ssize_t write_what_fits(int fd, const struct iovec *parts, int n) {
+    ssize_t put = -EOPNOTSUPP;
+#if !defined(CC_ASAN) && !defined(CC_TSAN)
+    put = write_quietly(fd, parts, n, RWF_NOWAIT);
+#endif
+    if (put != -EOPNOTSUPP && put != -ENOSYS) return put;
+    size_t total = 0;
+    int fits = 0;
+    while (fits < n && total + parts[fits].iov_len <= PIPE_BUF) total += parts[fits++].iov_len;
+    if (fits > 0) return write_quietly(fd, parts, fits, 0);
+    struct iovec first = {parts[0].iov_base, PIPE_BUF};
+    return write_quietly(fd, &first, 1, 0);
+}
+
+static bool is_terminal(int fd) {
+    struct termios settings;
+    return CALL(tcgetattr(fd, &settings)) == 0;
 }
 
 ssize_t cc__os_writev(int fd, const struct iovec *parts, int n, enum os_mode mode) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->writev(fd, parts, n);
     if (likely(mode == OS_OWN_SOCKET && n == 1)) return CALL(transmit(fd, parts[0].iov_base, parts[0].iov_len));
-    if (mode == OS_OWN) return write_quietly(fd, parts, n);
+    if (mode == OS_OWN) return write_quietly(fd, parts, n, 0);
     if (mode != OS_LOOKED_AT) {
         struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
         ssize_t put = CALL(sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
         if (put != -ENOTSOCK) return put;
-        if (n == 0 || !cc__os_is_blocking(fd) || is_file(fd)) return write_quietly(fd, parts, n);
-        return OS_LOOK_FIRST;
+        ssize_t rc = n == 0 || is_file(fd) ? 0 : check_mode(fd, O_RDONLY);
+        return rc != 0 ? rc : write_quietly(fd, parts, n, 0);
     }
     int rc = gate(fd, POLLER_WRITE);
     if (rc != 0) return rc;
-    /* A pipe that is ready has at least this much room. */
-    struct iovec first = parts[0];
-    if (first.iov_len > PIPE_BUF) first.iov_len = PIPE_BUF;
-    return write_quietly(fd, &first, 1);
+    return is_terminal(fd) ? OS_BORROW : write_what_fits(fd, parts, n); /* it is ready if it has room for a byte */
 }
 
 ssize_t cc__os_recvmsg(int fd, struct msghdr *message, int flags) {
@@ -203,7 +248,12 @@ ssize_t cc__os_sendmsg(int fd, const struct msghdr *message, int flags) {
 int cc__os_accept(int fd, struct sockaddr *address, socklen_t *length, enum os_mode mode) {
     const struct os_simulated *s = cc__os_simulation_of(fd);
     if (unlikely(s != NULL)) return s->accept(fd, address, length);
-    if (mode == OS_OTHER && cc__os_is_blocking(fd)) return OS_LOOK_FIRST;
+    if (mode == OS_OTHER && cc__os_is_blocking(fd)) {
+        int listens = 0;
+        socklen_t size = sizeof listens;
+        int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size));
+        if (rc != 0 || listens) return rc != 0 ? rc : OS_LOOK_FIRST; /* if it does not listen, the call fails */
+    }
     int rc = mode == OS_LOOKED_AT ? gate(fd, POLLER_READ) : 0;
     if (rc == 0) rc = CALL(accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK));
     return rc;
