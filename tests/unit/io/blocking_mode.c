@@ -25,6 +25,7 @@ static char much[MUCH];
 static void *write_until_it_is_full(void *arg) {
     struct pair *p = arg;
     size_t n = 0;
+    CHECK_EQ(cc_fd_write(p->out, much, 1001, NULL), 0); /* so that the room is no multiple of PIPE_BUF */
     CHECK_EQ(cc_fd_write_until(p->out, much, sizeof much, &n, cc_after_ms(20)), ETIMEDOUT);
     CHECK(n > 0 && n < sizeof much);
     fill(p->out); /* the kernel may have moved some of it on */
