@@ -74,6 +74,10 @@ function(cc_add_variants plain)
     target_compile_options(ccc_lsan_objects PRIVATE $<$<COMPILE_LANGUAGE:C>:-g1>)
     cc_merge(ccc_lsan_objects ${folder}/lsan.merged.o)
 
+    foreach(copy tsan asan lsan)
+        target_compile_options(ccc_${copy}_objects PRIVATE $<$<COMPILE_LANGUAGE:C>:${CC_VARIANT_OPTIONS}>)
+    endforeach()
+
     set(merged ${folder}/tsan.merged.o ${folder}/asan.merged.o ${folder}/lsan.merged.o)
     set(objects ${folder}/plain.o ${folder}/tsan.o ${folder}/asan.o ${folder}/lsan.o)
     set(names ${folder}/variant_names.h)
