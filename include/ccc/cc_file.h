@@ -98,7 +98,8 @@ CC_API void cc_dir_close(CCDir *dir);
  */
 typedef struct CCReplace CCReplace;
 
-/* Creates a temporary file in the same directory. path need not exist. A symbolic link is replaced, not followed. */
+/* Creates a temporary file in the same directory. path need not exist. A symbolic link is replaced, not followed. A
+ * relative path counts from the working directory of the process: it must not be changed until the commit or abort. */
 CC_API CC_MUST_CHECK int cc_replace_begin(CCReplace **replace, const char *path, unsigned mode);
 /* The temporary file's descriptor, for reading and writing; the library closes it. -1 for NULL. Does not switch. */
 CC_API int cc_replace_fd(const CCReplace *replace);
