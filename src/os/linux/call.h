@@ -6,6 +6,12 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <sys/uio.h>
+
+/* Of preadv2 and pwritev2: fail with EAGAIN instead of waiting. */
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
 
 /* The result of a system call. Repeats it while a signal interrupts it, and preserves errno, which only a failure
  * changes. */

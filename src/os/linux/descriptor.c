@@ -20,10 +20,6 @@
 #include <termios.h>
 #include <unistd.h>
 
-#ifndef RWF_NOWAIT
-#define RWF_NOWAIT 8
-#endif
-
 /* By the kernel's count, which includes threads of tools. Without /proc: false. */
 static bool one_thread(void) {
     enum { DIRECTORY = 2 }; /* links of an empty directory */

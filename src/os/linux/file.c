@@ -20,9 +20,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef RWF_NOWAIT
-#define RWF_NOWAIT 8
-#endif
 #ifndef RESOLVE_CACHED
 #define RESOLVE_CACHED 0x20
 #endif
