@@ -25,6 +25,16 @@ struct doubt {
 unsigned cc__unwind_here(const void *low, const void *top, const void *back, const void **frames, unsigned max,
                          struct doubt *doubt);
 
+/* The shapes of stacks that were unwound before; for one thread at a time. NULL: no memory, or nothing to unwind. To be
+ * released by cc__mem_free. */
+struct unwind_memo;
+struct unwind_memo *cc__unwind_memo(void);
+
+/* What `number_of` returns for the frames that cc__unwind_here would find, at most `max`. A stack whose shape is known
+ * is not unwound again: its number was kept. memo: may be NULL. Takes 8 kB of stack. */
+unsigned cc__unwind_number(struct unwind_memo *memo, const void *low, const void *top, const void *back, unsigned max,
+                           unsigned (*number_of)(const void *const *frames, unsigned count));
+
 /* The name of the code that returns to this address: "function (file.c:123)", with " in outer (file.c:140)" behind it
  * if the function was inlined there; "function+0x12 (module+0x3456)", "module+0x3456", or the bare address: as far as
  * it is known. addr2line understands the offset into a module. Any thread or fiber, not for signal handlers; takes up

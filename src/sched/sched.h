@@ -135,6 +135,7 @@ struct worker {
     uint32_t quiet;      /* its consecutive ticks, as the watcher, at which nothing waited and nothing was deferred */
     uint64_t idle_since; /* when it last ran out of work */
     uint64_t *seen;      /* every worker's turns at the last tick */
+    struct unwind_memo *memo; /* of recorded stacks (trace_route.c); NULL: none yet */
     struct turn_log turn_log;
     pthread_t thread;
     void *signal_stack;

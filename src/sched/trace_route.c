@@ -101,13 +101,11 @@ void cc__record_wake(const struct fiber *f, unsigned by) {
     }
 }
 
-static CC_NOINLINE unsigned stack_number(struct worker *w, const void *back) {
-    const void *frames[RECORD_FRAMES];
-    struct doubt doubt;
+static unsigned stack_number(struct worker *w, const void *back) {
     const struct stack *s = cc__get(&cc__get(&w->core.current)->stack);
-    unsigned n = cc__unwind_here(s->base + cc__stack_guard_size(s), s->base + cc__stack_size(s), back, frames,
-                                 RECORD_FRAMES, &doubt);
-    return n > 0 ? cc__record_stack(frames, n) : 0;
+    if (unlikely(w->memo == NULL)) w->memo = cc__unwind_memo();
+    return cc__unwind_number(w->memo, s->base + cc__stack_guard_size(s), s->base + cc__stack_size(s), back,
+                             RECORD_FRAMES, cc__record_stack);
 }
 
 CC_NOINLINE void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason,

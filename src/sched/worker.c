@@ -205,6 +205,7 @@ static void release_all(void) {
     for (unsigned i = 0; cc__sched.workers != NULL && i < cc__sched.max + cc__get(&cc__sched.islands); i++) {
         cc__mem_free(cc__sched.workers[i].seen);
         cc__mem_free(cc__sched.workers[i].signal_stack);
+        cc__mem_free(cc__sched.workers[i].memo);
     }
     if (cc__sched.workers != NULL) {
         cc__san_range_unmap(cc__sched.workers, workers_size(cc__sched.max));

@@ -74,8 +74,30 @@ static bool step(struct walk *w, uint64_t word) {
     return true;
 }
 
-unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max) {
+/* ---- its shape ---- */
+
+static void add_word(struct shape *s, uintptr_t at, uintptr_t value, bool is_address) {
+    if (at > INT32_MAX) s->count = SHAPE_WORDS;
+    if (s->count < SHAPE_WORDS) s->word[s->count] = (struct shape_word){at & INT32_MAX, is_address, value};
+    s->count++;
+}
+
+/* A step by `word` from the frame `from`, whose frame pointer was saved at *fp_at (0: it is the register), to `to`. */
+static void add_step(struct shape *s, uintptr_t sp, uint64_t word, const struct walk *from, const struct walk *to,
+                     uintptr_t *fp_at) {
+    if ((word & BY_FP) != 0 && *fp_at != 0) {
+        add_word(s, *fp_at - sp, from->fp - sp, true);
+    } else if ((word & BY_FP) != 0) {
+        s->by_fp = true;
+        s->fp = from->fp - sp;
+    }
+    add_word(s, to->sp - (uintptr_t)field(word, RETURN_SHIFT) - sp, to->pc, false);
+    if (field(word, FP_SHIFT) != 0) *fp_at = to->sp - (uintptr_t)field(word, FP_SHIFT);
+}
+
+unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max, struct shape *shape) {
     uint64_t epoch = cc__objects_epoch(), word;
+    uintptr_t sp = w.sp, fp_at = 0;
     bool begun = w.back == 0;
     unsigned n = 0;
     if (w.sp < w.low || w.sp >= w.top) return 0;
@@ -86,7 +108,9 @@ unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max) {
         if (n == max) break;
         if (!find_word(w.pc - !exact, epoch, &word)) return 0;
         if (field(word, RETURN_SHIFT) == 0) break; /* the first frame */
+        struct walk from = w;
         if (!step(&w, word)) return 0;
+        if (shape != NULL) add_step(shape, sp, word, &from, &w, &fp_at);
         if (w.pc == 0) break;
     }
     return n;
@@ -98,7 +122,7 @@ CC_NOINLINE unsigned cc__unwind_here(const void *low, const void *top, const voi
     cc__registers_read(&w.pc, &w.sp);
     w.fp = (uintptr_t)__builtin_frame_address(0);
     *doubt = (struct doubt){0};
-    unsigned n = cc__unwind_simple(w, frames, max < UNWIND_FRAMES ? max : UNWIND_FRAMES);
+    unsigned n = cc__unwind_simple(w, frames, max < UNWIND_FRAMES ? max : UNWIND_FRAMES, NULL);
     if (n == 0) {
         struct picture p = {.regs = cc__registers_here(), .low = w.low, .top = w.top, .mapped = true, .back = w.back};
         n = cc__unwind(&p, frames, max, doubt);

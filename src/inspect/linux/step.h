@@ -45,7 +45,20 @@ struct walk {
     uintptr_t back;       /* as in struct picture */
 };
 
-/* As cc__unwind, but 0 if a row is not simple (simple.c). */
-unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max);
+/* What a walk by simple rows depends on: the registers at its start, and these words of the stack. Another stack where
+ * all of them are the same has the same frames. Addresses of the stack are relative to its stack pointer. */
+enum { SHAPE_WORDS = 40 };
+struct shape {
+    unsigned count; /* may exceed SHAPE_WORDS: then the shape is not known */
+    bool by_fp;     /* it depends on the frame pointer */
+    uintptr_t fp;
+    struct shape_word {
+        uint32_t at : 31, is_address : 1; /* of the stack: a saved frame pointer; else a return address */
+        uintptr_t value;
+    } word[SHAPE_WORDS];
+};
+
+/* As cc__unwind, but 0 if a row is not simple (simple.c). shape: NULL, or cleared. */
+unsigned cc__unwind_simple(struct walk w, const void **frames, unsigned max, struct shape *shape);
 
 #endif

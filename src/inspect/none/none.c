@@ -33,6 +33,15 @@ unsigned cc__unwind_here(const void *low, const void *top, const void *back, con
     return 1;
 }
 
+struct unwind_memo *cc__unwind_memo(void) {
+    return NULL;
+}
+
+unsigned cc__unwind_number(struct unwind_memo *memo, const void *low, const void *top, const void *back, unsigned max,
+                           unsigned (*number_of)(const void *const *frames, unsigned count)) {
+    return back != NULL && max > 0 ? number_of(&back, 1) : 0;
+}
+
 struct picture cc__picture_parked(const struct place *place, uintptr_t low, uintptr_t top) {
     return (struct picture){.low = low, .top = top};
 }

@@ -466,14 +466,14 @@ static CC_NOINLINE void look_deep(struct visit *v, unsigned depth) {
         struct walk w = {.low = (uintptr_t)v->bottom, .top = (uintptr_t)v->top};
         w.fp = (uintptr_t)__builtin_frame_address(0);
         cc__registers_read(&w.pc, &w.sp);
-        v->count = cc__unwind_simple(w, v->frames, FRAMES);
+        v->count = cc__unwind_simple(w, v->frames, FRAMES, NULL);
         v->others_count = backtrace(v->others, FRAMES);
         const void *frames[FRAMES];
-        CHECK_EQ(cc__unwind_simple(w, frames, 4), 4);
+        CHECK_EQ(cc__unwind_simple(w, frames, 4, NULL), 4);
         CHECK_EQ(memcmp(frames, v->frames, 4 * sizeof frames[0]), 0);
         for (w.top = w.sp; w.top < v->amount; w.top += sizeof w.top)
-            CHECK_EQ(cc__unwind_simple(w, frames, FRAMES), 0); /* it ends in the middle of the frames */
-        CHECK_EQ(cc__unwind_simple((struct walk){.pc = w.pc, .sp = w.sp, .top = w.sp}, frames, FRAMES), 0);
+            CHECK_EQ(cc__unwind_simple(w, frames, FRAMES, NULL), 0); /* it ends in the middle of the frames */
+        CHECK_EQ(cc__unwind_simple((struct walk){.pc = w.pc, .sp = w.sp, .top = w.sp}, frames, FRAMES, NULL), 0);
     }
     STAY();
 }
