@@ -31,17 +31,19 @@
 #include "sched/steal.h"
 #include "sched/watch.h"
 
-/* The worker has taken that many fibers from the global queue: adapts how much work it shares. */
-static void judge_sharing(struct worker *w, uint32_t taken) {
+/* The worker has taken that many fibers from the global queue: adapts how much work it shares. Returns how many of them
+ * came from others. */
+static uint32_t judge_sharing(struct worker *w, uint32_t taken) {
     uint32_t gave = cc__get(&w->gave), worth = cc__get(&w->worth_ns);
     bool came_back = gave != 0 && taken != 0;
     uint32_t next = cc__policy_worth_next(worth, gave != 0, came_back);
     if (next != worth) cc__set(&w->worth_ns, next);
     if (gave != 0) cc__set(&w->gave, came_back && gave > taken ? gave - taken : 0);
+    return taken > gave ? taken - gave : 0;
 }
 
 /* Moves fibers whose timers are due to `due`; those of the own inbox, and a fair share of the global queue, to `list`.
- * Returns how many are in `list`; *shared of them are from the global queue. */
+ * Returns how many are in `list`; *shared of them were shared by others. */
 static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32_t *fired, struct link *list,
                         uint32_t *shared) {
     uint32_t n = 0;
@@ -66,12 +68,13 @@ static uint32_t collect(struct worker *w, uint64_t now, struct link *due, uint32
     if (*fired != 0) cc__count_n(w, timers_fired, *fired);
     n += cc__inbox_take(w, list);
     uint64_t global = cc__inject_len();
+    uint32_t taken = 0;
     if (global != 0) {
         uint64_t fair = global / cc__policy_awake(cc__get(&cc__sched.want)) + 1;
-        *shared = cc__inject_take(w, fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
+        taken = cc__inject_take(w, fair < GLOBAL_BATCH ? (uint32_t)fair : GLOBAL_BATCH, list);
     }
-    judge_sharing(w, *shared);
-    return n + *shared;
+    *shared = judge_sharing(w, taken);
+    return n + taken;
 }
 
 /* Turn lengths vary, and those before the last poll may have been short: so assume the slowest recent ones. If the poll
@@ -180,7 +183,7 @@ static bool poll(struct worker *w) {
     uint32_t fired = 0, shared = 0, n = collect(w, now, &due, &fired, &list, &shared);
     uint32_t events = cc__drivers_poll_events(w->core.owner - 1, now, &ready);
     uint32_t fresh = n != 0 ? cc__runq_append(w, &list, n) : 0;
-    if (shared != 0) w->received += shared + fresh;
+    if (shared != 0) w->received += shared + (fresh < shared ? fresh : shared);
     admit(w, &due, fired, &ready, events, turns);
     n += fired + events;
     if (w->rested && fired != 0 && !cc__worker_is_island(w)) cc__watch_timers_fired(fired);

@@ -3,6 +3,7 @@
 #include "harness.h"
 
 #include "../gate.h"
+#include "os/thread.h"
 #include "sched/idle.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
@@ -247,6 +248,18 @@ TEST(returned_fibers_are_not_shared_again) {
     if (ns / stats.switches * MANY > WORTH_MAX_NS)
         SKIP("turns are long in this build or on this machine: it is right to share");
     CHECK(stats.shared < 5000 + stats.switches / 20); /* at first nothing is known; else nine a turn */
+}
+
+/* Nor does it earn anything with them: credit is for work that another worker was given. */
+TEST(returned_fibers_pay_nothing) {
+    CCStats stats;
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    cc__set(&cc__sched.credit, 0);
+    (void)run_beside_a_searcher(yield_among_many, &stats);
+    CHECK(stats.shared > 0);
+    while (!cc__sched_all_asleep()) cc__thread_nap(100000);
+    CHECK_EQ(cc__get(&cc__sched.credit), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
 
 static atomic_bool quiet;
