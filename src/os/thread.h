@@ -48,6 +48,14 @@ void cc__thread_nap(long ns);
 int cc__thread_may_pin(int cpu);
 /* Binds the calling thread to it. */
 int cc__thread_pin(int cpu);
+/* The number of the CPU that the calling thread runs on; -1 if unknown. A hint. */
+int cc__thread_on_cpu(void);
+/* Keeps the thread with that number, which sleeps, off a CPU, until it calls cc__thread_any_cpu with the same number.
+ * False: not done, because it may not use all CPUs of the system anyway, or the system refuses, or this is turned
+ * off. */
+bool cc__thread_keep_off(int id, int cpu);
+void cc__thread_any_cpu(int cpu);
+void cc__thread_keep_off_configure(bool on);
 /* Whether the calling thread may use one CPU only. A system call; small enough for any stack. */
 bool cc__affinity_single(void);
 

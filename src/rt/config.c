@@ -8,6 +8,7 @@
 #include "io/uring.h"
 #include "lock/parking_lot.h"
 #include "os/cpus.h"
+#include "os/thread.h"
 #include "panic/panic.h"
 #include "sched/policy.h"
 #include "sched/sysmon.h"
@@ -59,6 +60,7 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
     VARIABLE(STACK_SIZE, NULL, "bytes of a fiber's stack", 0)                                    \
     VARIABLE(MEMBARRIER, NULL, "0: never calls membarrier", 0)                                   \
     VARIABLE(URING, NULL, "0: files without io_uring", 0)                                        \
+    VARIABLE(AFFINITY, NULL, "0: never calls sched_setaffinity", 0)                              \
     VARIABLE(VERBOSE, NULL, "1: one line at the start", 0)                                       \
     VARIABLE(BLOCKING_MAX, NULL, "greatest number of threads of a pool", 0)                      \
     VARIABLE(BLOCKING_IDLE_MS, NULL, "ms after which an idle one ends", 0)                       \
@@ -354,6 +356,7 @@ static void configure_rooms(const CCRuntimeConfig *c) {
     cc__watch_set_timer_slack(slack_us != 0 ? slack_us * 1000 : TIMER_SLACK_NS);
     cc__trace_set(trace(true));
     cc__uring_configure(flag(ENV_URING, true, true));
+    cc__thread_keep_off_configure(flag(ENV_AFFINITY, true, true));
     cc__panic_aborts(flag(ENV_PANIC_ABORT, false, true));
     cc__diag_deadlock_ends(flag(ENV_DEADLOCK_ABORT, true, true), deadlock_status(c->deadlock_status, true));
     cc__sysmon_set_stall(flag(ENV_DEBUG_STALL, true, true) ? stall_ms * 1000000 : 0);

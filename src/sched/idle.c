@@ -12,12 +12,14 @@
  *         place, its own inbox included; and if other workers are awake and there is no watcher, it appoints one.
  * IDLE-6  A worker that goes to work checks whether sysmon is up; sysmon announces its sleep, then checks whether any
  *         worker works.
+ * IDLE-9  A worker that was kept off its waker's CPU lifts that before it runs a fiber.
  */
 #include "sched/idle.h"
 
 #include "arch/cpu.h"
 #include "base/fatal.h"
 #include "os/clock.h"
+#include "os/thread.h"
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inbox.h"
@@ -58,7 +60,31 @@ static void remove_locked(struct worker *w) {
     cc__sub_seq(&cc__sched.want, WANT_IDLE);
 }
 
-static void wake(struct worker *w, enum wake_word word) {
+/* The system may run a woken thread on the CPU of its waker although another one is idle, above all on virtual
+ * machines: then it waits until the waker sleeps. A worker that was woken so reports it, and the next ones are kept off
+ * that CPU. */
+static void keep_apart(struct worker *w) { /* IDLE-9 */
+    int cpu = cc__thread_on_cpu();
+    uint32_t left = cc__get(&cc__sched.idle.apart);
+    w->remote.waker_cpu = cpu + 1;
+    if (likely(left == 0)) return;
+    cc__set(&cc__sched.idle.apart, left - 1);
+    w->remote.kept_off = cc__thread_keep_off((int)cc__get(&w->remote.tid), cpu);
+}
+
+static void woken(struct worker *w) { /* IDLE-9 */
+    int cpu = w->remote.waker_cpu - 1;
+    if (w->remote.kept_off)
+        cc__thread_any_cpu(cpu);
+    else if (cpu >= 0 && cpu == cc__thread_on_cpu())
+        cc__set(&cc__sched.idle.apart, APART_WAKES);
+    w->remote.kept_off = false;
+    w->remote.waker_cpu = 0;
+}
+
+/* The caller has removed it from the list. continues: the caller is a worker, which has work to do. */
+static void wake(struct worker *w, enum wake_word word, bool continues) {
+    if (continues) keep_apart(w);
     cc__set_release(&w->remote.wake, word); /* pairs with the sleeper's acquire */
     cc__futex_wake(&w->remote.wake, 1);
     if (unlikely(cc__get(&cc__sched.idle.poller) == w)) cc__drivers_blocking()->interrupt(); /* IDLE-7 */
@@ -94,7 +120,7 @@ void cc__idle_notify(struct worker *w) {
         struct worker *sleeper = take_sleeper();
         if (likely(sleeper != NULL)) {
             if (w != NULL) cc__count(w, notifies);
-            wake(sleeper, WAKE_SEARCH);
+            wake(sleeper, WAKE_SEARCH, w != NULL);
             return;
         }
         /* All have left the list. A producer that saw our place meanwhile has left a wake to us, and a worker that has
@@ -116,7 +142,7 @@ bool cc__idle_notify_worker(struct worker *target) {
     bool asleep = target->remote.asleep;
     if (asleep) remove_locked(target);
     cc__lock_release(&cc__sched.idle.lock);
-    if (asleep) wake(target, WAKE_POLL);
+    if (asleep) wake(target, WAKE_POLL, false);
     return asleep;
 }
 
@@ -127,7 +153,7 @@ void cc__idle_notify_all(void) {
 /* Wakes a sleeper to take the roles that are free. */
 static void wake_for_roles(void) {
     struct worker *sleeper = take_sleeper();
-    if (sleeper != NULL) wake(sleeper, WAKE_ROLE);
+    if (sleeper != NULL) wake(sleeper, WAKE_ROLE, cc__worker() != NULL);
 }
 
 /* ---- search ---- */
@@ -444,6 +470,7 @@ bool cc__idle(struct worker *w) {
         cc__elastic_drain(w);
         return false;
     }
+    if (word == WAKE_SEARCH || word == WAKE_ROLE) woken(w);
     if (word == WAKE_SEARCH) w->searching = w->called = true;
     if (word == WAKE_ROLE) w->watched = true; /* as if it had had the role: see cc__idle_left */
     if (victim != NULL) help(w, victim);

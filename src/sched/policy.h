@@ -132,7 +132,10 @@ enum {
     TIMER_MANY = 16,
     TIMER_PAUSE_NS = 10 * 1000 * 1000, /* so long without a wake for timers: they are exact again. Guess */
     OTHERS_SLEEP_SKIPS = 15,           /* sleeps without a search after a wasted one while all others slept. Guess */
-    WAKE_CREDIT = 8,                   /* wasted wakes that are allowed in a row, at most. Guess */
+    /* Wakes that keep the woken worker off the waker's CPU, at 2 us each (measured), after one that ran there. The next
+     * one tries again whether the system does it by itself. Guess. Decision 051 */
+    APART_WAKES = 1000,
+    WAKE_CREDIT = 8, /* wasted wakes that are allowed in a row, at most. Guess */
     /* Short work that was taken from behind a long turn earns one wake each. A stage of a pipeline whose adjacent
      * stages run elsewhere never ends its turn: each batch would wake a worker for a microsecond of work. Bound: wakes
      * for short work take a tenth of a CPU. Decision 049 */

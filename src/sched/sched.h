@@ -65,6 +65,8 @@ struct worker_remote {
     _Atomic uint64_t woken;                  /* fibers that OS threads have woken and sent to this worker */
     struct link idle;                        /* on sched.idle.list, under its lock */
     bool asleep;                             /* under sched.idle.lock */
+    int waker_cpu;                           /* of the waker, plus one; 0: unknown. Set before `wake` (IDLE-9) */
+    bool kept_off;                           /* the thread is kept off that CPU; set before `wake` */
     _Atomic uint32_t status;                 /* enum worker_status */
     _Atomic int32_t tid;                     /* the system's number for its thread */
     _Atomic uintptr_t stack_low, stack_high; /* the part of its thread's stack that the worker itself uses */
@@ -192,6 +194,7 @@ struct sched {
             _Atomic uint32_t wakes;           /* wakes since the slack was decided, ... */
             _Atomic uint64_t gaps, fired;     /* ... times from them to the next timer, and timers that they fired */
         } timers;
+        _Atomic uint32_t apart;        /* how many wakes keep the woken thread off the waker's CPU (IDLE-9) */
         struct worker *_Atomic poller; /* the sleeper that blocks in a driver; set under the lock, cleared by itself */
         _Atomic uint32_t open;         /* workers that have a thread; written under the lock */
         _Atomic uint64_t epoch;        /* incremented whenever a worker leaves the list */

@@ -179,6 +179,42 @@ bool cc__affinity_single(void) {
     return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
 }
 
+int cc__thread_on_cpu(void) {
+    return sched_getcpu();
+}
+
+/* A mask of all CPUs is like none: it extends to CPUs that are added to the system or to the cpuset. A smaller one may
+ * be the program's or the cpuset's, and is left alone. So is one that changes meanwhile. */
+static _Atomic int all_cpus; /* how many there are; 0: not counted yet; 1: also if this is turned off, or refused */
+
+void cc__thread_keep_off_configure(bool on) {
+    all_cpus = on ? 0 : 1;
+}
+
+static bool get_mask(int id, cpu_set_t *set, int count) {
+    return sched_getaffinity(id, sizeof *set, set) == 0 && CPU_COUNT(set) == count;
+}
+
+bool cc__thread_keep_off(int id, int cpu) {
+    CC_KEEP_ERRNO;
+    cpu_set_t set;
+    int count = all_cpus;
+    if (count == 0) all_cpus = count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (count < 2 || cpu < 0 || cpu >= CPU_SETSIZE || !get_mask(id, &set, count)) return false;
+    CPU_CLR((size_t)cpu, &set);
+    bool ok = sched_setaffinity(id, sizeof set, &set) == 0;
+    if (!ok) all_cpus = 1;
+    return ok;
+}
+
+void cc__thread_any_cpu(int cpu) {
+    CC_KEEP_ERRNO;
+    cpu_set_t set;
+    if (!get_mask(0, &set, all_cpus - 1) || CPU_ISSET((size_t)cpu, &set)) return;
+    memset(&set, 0xff, sizeof set);
+    (void)sched_setaffinity(0, sizeof set, &set);
+}
+
 int cc__thread_may_pin(int cpu) {
     CC_KEEP_ERRNO;
     cpu_set_t set = cpus.before;

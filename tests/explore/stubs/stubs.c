@@ -142,6 +142,19 @@ bool cc__thread_file(int id, const char *name, char *text, size_t size) {
     (void)id, (void)name, (void)text, (void)size;
     return false;
 }
+int cc__thread_on_cpu(void) {
+    return ex_thread_self();
+}
+bool cc__thread_keep_off(int id, int cpu) {
+    (void)id, (void)cpu;
+    return false;
+}
+void cc__thread_any_cpu(int cpu) {
+    (void)cpu;
+}
+void cc__thread_keep_off_configure(bool on) {
+    (void)on;
+}
 int cc__thread_may_pin(int cpu) {
     (void)cpu;
     return 0;

@@ -40,6 +40,7 @@ static void clear(void) {
     unsetenv("CC_PANIC_ABORT");
     unsetenv("CC_MEMBARRIER");
     unsetenv("CC_URING");
+    unsetenv("CC_AFFINITY");
 }
 
 static void *give_back(void *arg) {
@@ -208,6 +209,7 @@ TEST(bad_flags) {
         check_bad("CC_PANIC_ABORT", bad[i]);
         check_bad("CC_MEMBARRIER", bad[i]);
         check_bad("CC_URING", bad[i]);
+        check_bad("CC_AFFINITY", bad[i]);
     }
 }
 
