@@ -819,6 +819,35 @@ func workLimited(scale float64) result {
 	return r
 }
 
+func workBursts(scale float64) result {
+	const jobs, jobUs = 30, 20
+	count := scaled(200, scale)
+	var sum atomic.Uint64
+	var busy time.Duration
+	r := measured(count, nil, func() {
+		for i := uint64(0); i < count; i++ {
+			time.Sleep(time.Millisecond)
+			begin := time.Now()
+			var all sync.WaitGroup
+			all.Add(jobs)
+			for k := uint64(0); k < jobs; k++ {
+				go func(number uint64) {
+					defer all.Done()
+					sink.Store(compute(number, jobUs*stepsPerUs))
+					sum.Add(number)
+				}(k)
+			}
+			all.Wait()
+			busy += time.Since(begin)
+		}
+	})
+	if sum.Load() != count*jobs*(jobs-1)/2 {
+		fail("the sum is %d", sum.Load())
+	}
+	r.ns = float64(busy.Nanoseconds())
+	return r
+}
+
 // The programs of bench/work; nil: there is no such name.
 func work(name string, scale float64) *result {
 	programs := map[string]func() result{
@@ -845,6 +874,7 @@ func work(name string, scale float64) *result {
 		"stages":   func() result { return workPipeline(scaled(200000, scale), 1, 32, []uint64{150, 675, 75, 375}) },
 		"sessions": func() result { return workSessions(scale) },
 		"limited":  func() result { return workLimited(scale) },
+		"bursts":   func() result { return workBursts(scale) },
 	}
 	program, found := programs[name]
 	if !found {

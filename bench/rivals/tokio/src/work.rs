@@ -724,6 +724,35 @@ async fn limited(scale: f64) -> Outcome {
     region.end(count, String::new())
 }
 
+async fn bursts(scale: f64) -> Outcome {
+    const JOBS: u64 = 30;
+    const JOB_US: u64 = 20;
+    let count = scaled(200, scale);
+    let sum = Arc::new(AtomicU64::new(0));
+    let mut busy = Duration::ZERO;
+    let region = Region::begin();
+    for _ in 0..count {
+        sleep(Duration::from_millis(1)).await;
+        let begin = Instant::now();
+        let mut set = JoinSet::new();
+        for number in 0..JOBS {
+            let sum = sum.clone();
+            set.spawn(async move {
+                black_box(compute(number, JOB_US * STEPS_PER_US));
+                sum.fetch_add(number, Relaxed);
+            });
+        }
+        join_all(set).await;
+        busy += begin.elapsed();
+    }
+    if sum.load(Relaxed) != count * JOBS * (JOBS - 1) / 2 {
+        fail(format!("the sum is {}", sum.load(Relaxed)));
+    }
+    let mut outcome = region.end(count, String::new());
+    outcome.ns = busy.as_nanos() as f64;
+    outcome
+}
+
 /// The programs of bench/work; None: there is no such name.
 pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
     Some(match name {
@@ -748,6 +777,7 @@ pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
         "stages" => pipeline(scaled(200_000, scale), 1, 32, [150, 675, 75, 375]).await,
         "sessions" => sessions(scale).await,
         "limited" => limited(scale).await,
+        "bursts" => bursts(scale).await,
         _ => return None,
     })
 }
