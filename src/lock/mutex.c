@@ -32,7 +32,7 @@ static bool try_lock_again(void *m, uint32_t with) {
 }
 
 static bool spin(struct mutex *m, struct bucket *bucket, uint32_t with) {
-    return cc__spin(&bucket->spin_failures, SPIN_PAUSES, try_lock_again, m, with);
+    return cc__spin(&bucket->spin_failures, SPIN_PAUSES, &m->owner, try_lock_again, m, with);
 }
 
 /* ---- waiting ---- */

@@ -123,7 +123,7 @@ static bool try_enter_again(void *ww, uint32_t write) {
 }
 
 static CC_NOINLINE int enter_slow(struct wait_word *ww, bool write, uint64_t deadline) {
-    if (cc__spin(&cc__bucket_of(ww)->spin_failures, RW_SPIN_PAUSES, try_enter_again, ww, write)) return 0;
+    if (cc__spin(&cc__bucket_of(ww)->spin_failures, RW_SPIN_PAUSES, NULL, try_enter_again, ww, write)) return 0;
     struct rw_node me = {.node.flag = write};
     uint64_t since = cc__clock_now();
     for (unsigned passed = 0;; passed++) {

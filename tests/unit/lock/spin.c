@@ -1,0 +1,60 @@
+/* spin.c - whether a lock call spins before it waits: only while the holder runs. */
+#include "harness.h"
+
+#include "lock/spin.h"
+
+#include "os/thread.h"
+#include "sched/sched.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+static _Atomic uint32_t failures;
+static _Atomic uint64_t holder;
+static unsigned tries;
+
+static bool never(void *lock, uint32_t arg) {
+    (void)lock, (void)arg;
+    tries++;
+    return false;
+}
+
+/* Whether a call tries several times. */
+static bool spins(void) {
+    tries = 0;
+    cc__set(&failures, 0);
+    CHECK(!cc__spin(&failures, 1, &holder, never, NULL, 0));
+    CHECK_EQ(cc__get(&failures), tries > 0);
+    return tries > 0;
+}
+
+static void *waits(void *event) {
+    CHECK_EQ(cc_event_wait(event), 0);
+    return NULL;
+}
+
+static void *check(void *arg) {
+    static CCEvent event;
+    CHECK(spins()); /* nothing is known of the holder */
+    CCTask task = cc_fiber_spawn_task(waits, &event);
+    cc__set(&holder, task.id);
+    CHECK(!spins()); /* it is ready */
+    while (cc_task_join_until(&task, NULL, cc_after_ms(1)) != ETIMEDOUT) continue;
+    CHECK(!spins()); /* it waits */
+    cc__set(&holder, cc__pool_id(cc__sched_current(cc__worker())));
+    CHECK(spins()); /* it runs */
+    cc__set(&holder, UINT64_C(1) << 63 | 1);
+    CHECK(spins()); /* an OS thread */
+    CHECK_EQ(cc_event_set(&event), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    return arg;
+}
+
+TEST(while_the_holder_runs) {
+    if (cc__affinity_single()) SKIP("this process may use one CPU only");
+    CCRuntimeConfig config = {.workers = 2, .max_workers = 2};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    while (cc__get(&cc__sched.count) < 2) cc__thread_nap(100000);
+    CHECK_EQ(cc_run(check, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
