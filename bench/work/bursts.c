@@ -1,5 +1,5 @@
-/* bursts.c - after each pause of 1 ms 30 jobs of 20 us come at once, with a fiber each. One operation: a burst, from its
- * beginning to the end of its last job; the pauses do not count. */
+/* bursts.c - after each pause of 1 ms 30 jobs of 20 us come at once, with a fiber each. One operation: a burst, from
+ * its beginning to the end of its last job; the pauses do not count. */
 #include "work.h"
 
 enum { JOBS = 30, JOB_US = 20, PAUSE_NS = 1000 * 1000 };

@@ -121,22 +121,31 @@ static struct fiber *pick(struct worker *w) {
     return f;
 }
 
-/* The oldest of the FIFO and the oldest fresh fiber take turns. If none is fresh and the slot is occupied, the slot
- * goes first: its streak limit keeps it from starving the FIFO. */
+/* At a poll: whether the slot goes first. Its fiber was woken just now, but two fibers that wake each other in long
+ * turns must not starve the others: so not after SLOT_NS in which only slots had turns. */
+static bool slot_first(struct worker *w) {
+    if (cc__get(&w->core.streak) == 0) w->slots_since = cc__get(&w->polled_at);
+    return cc__get(&w->runq.slot) != NULL && cc__get(&w->polled_at) - w->slots_since < SLOT_NS;
+}
+
+/* The oldest of the FIFO and the oldest fresh fiber take turns. */
 static struct fiber *pick_oldest(struct worker *w) {
     struct runq *q = &w->runq;
     struct fiber *f = NULL;
-    if (cc__list_empty(&q->fresh) && cc__get(&q->slot) != NULL) return pick(w);
+    bool slot = slot_first(w);
+    if (cc__list_empty(&q->fresh) && slot) return pick(w);
     w->fair_fresh = !w->fair_fresh;
     cc__bias_enter(&q->bias);
     if (!cc__list_empty(&q->fresh) && (w->fair_fresh || cc__list_empty(&q->fifo)))
         f = cc__fiber_of(cc__list_pop_back(&q->fresh));
     else if (!cc__list_empty(&q->fifo))
         f = cc__fiber_of(cc__list_pop_front(&q->fifo));
-    if (f != NULL)
+    if (f != NULL) {
         cc__runq_sub_owner(q, 1);
-    else
+        cc__set(&w->core.streak, 0);
+    } else {
         f = cc__runq_pick_owner(w);
+    }
     cc__bias_leave(&q->bias);
     return f;
 }

@@ -28,7 +28,8 @@
 /* ---- turns and polls (runq.h, next.c) ---- */
 
 enum {
-    SLOT_STREAK = 16,            /* turns in a row for the slot; under a microsecond. Guess */
+    SLOT_STREAK = 16,            /* turns in a row for the slot. Guess */
+    SLOT_NS = 16 * 1000,         /* the same in time, or one turn: the others wait for them. Bound: NEXT-1 */
     RUNQ_MANY = 32,              /* ready fibers that exceed the L1 cache: prefetch their stacks. Guess */
     PREFETCH_LINES = 13,         /* of each: the frames of a fiber that waits in a join. Measured: decision 016 */
     FIRST_TURN_NS = 1000,        /* assumed average of a turn until the first poll. Guess */

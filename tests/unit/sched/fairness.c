@@ -9,6 +9,7 @@
 
 static _Atomic bool stop;
 static _Atomic long pair_turns;
+static uint64_t pair_ns; /* how long each of its turns takes, at least */
 
 /* ---- two fibers that wake each other ---- */
 
@@ -20,6 +21,8 @@ static void *ping_pong(void *arg) {
         gate_wait(&gates[me]);
         gate_close(&gates[me]);
         cc__add_relaxed(&pair_turns, 1);
+        if (pair_ns != 0)
+            for (uint64_t end = cc_now_ns() + pair_ns; cc_now_ns() < end;) continue;
         (void)gate_open(&gates[!me]);
     }
     (void)gate_open(&gates[!me]);
@@ -29,7 +32,7 @@ static void *ping_pong(void *arg) {
 /* The most turns that the pair had between two turns of the third. */
 static void *count_turns_between(void *arg) {
     long most = 0, last = cc__get(&pair_turns);
-    for (long i = 0; i < test_rounds(5000, 100000); i++) {
+    for (long i = 0; i < (pair_ns != 0 ? 200 : test_rounds(5000, 100000)); i++) {
         cc_yield();
         long now = cc__get(&pair_turns);
         if (now - last > most) most = now - last;
@@ -73,6 +76,16 @@ TEST(third_beside_a_pair_on_one_worker) {
     long most = 0;
     CHECK_EQ(cc_run(third_beside_a_pair, &most, NULL), 0);
     CHECK(most <= 2 * SLOT_STREAK); /* the slot's streak, and the turn that follows it */
+}
+
+/* Sixteen of these would be 16 ms. */
+TEST(third_beside_a_slow_pair) {
+    CCRuntimeConfig config = {.workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    long most = 0;
+    pair_ns = 1000000;
+    CHECK_EQ(cc_run(third_beside_a_pair, &most, NULL), 0);
+    CHECK(most <= 2);
 }
 
 /* On several workers turns cannot be compared; the third must get its turns nevertheless. */
