@@ -53,10 +53,10 @@ CC_API int cc_parallel_for(size_t begin, size_t end, CCRangeFn fn, void *arg);
 
 /* How to reduce a range to one value. The bytes of `identity` are the value of an empty range. `range` accumulates
  * begin <= i < end into *value. `combine` accumulates *right into *value; it must be associative, and pieces are
- * combined in order. *right is not used afterwards: `combine` moves what it owns to *value or frees it. `drop` frees
- * what a value owns that is neither combined nor returned, because of an error, a cancellation or a panic; also a value
- * that is still the identity, or whose `range` has failed or panicked. It is called after all pieces have ended, and
- * must not panic.
+ * combined in order. *right is not used afterwards: `combine`, also if it panics, moves what it owns to *value or frees
+ * it. `drop` frees what a value owns that is neither combined nor returned, because of an error, a cancellation or a
+ * panic; also a value that is still the identity, or whose `range` has failed or panicked. It is called after all
+ * pieces have ended, and must not panic.
  */
 typedef struct CCReduction {
     size_t size; /* of a value */

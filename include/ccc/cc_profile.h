@@ -30,7 +30,8 @@ CC_API int cc_profile_write(int fd, CCProfile kind);
  * those that are running (SIGURG, which is ignored by default). Samples of a worker count no more than its thread's CPU
  * time, also if the system runs other threads meanwhile. The caller sleeps in between: a fiber parks, and a thread
  * samples for it. ENOTSUP: in a simulation; ESRCH: the runtime is not running; ECANCELED: the caller was cancelled, and
- * nothing was written; EINVAL: without a deadline; ENOMEM; EAGAIN: no thread; or an error of the descriptor. */
+ * nothing was written; EINVAL: without a deadline; EBUSY: another report has been in progress for 2 s; ENOMEM; EAGAIN:
+ * no thread; or an error of the descriptor. */
 CC_API int cc_profile_cpu(int fd, CCDeadline until);
 
 CC_END_DECLS

@@ -77,8 +77,9 @@ CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
 /* Runs fn(arg) as a fiber and waits for its end; *result (may be NULL) gets its result. A cancelled caller cancels the
- * fiber, as by cc_task_cancel, still waits for its end, and gets ECANCELED. EINVAL: fn is NULL; ENOMEM; ECANCELED: see
- * above, or the runtime is shutting down; ENOTRECOVERABLE: fn panicked. Any context; switches. */
+ * fiber, as by cc_task_cancel, still waits for its end, and gets ECANCELED. EINVAL: fn is NULL; ENOMEM; EAGAIN: no
+ * threads; ECANCELED: see above, or the runtime is shutting down; ENOTRECOVERABLE: fn panicked. Any context;
+ * switches. */
 CC_API int cc_run(CCTaskFn fn, void *arg, void **result);
 
 /* Lets every other fiber that is ready on this worker run first. On an OS thread: sched_yield. Any context;

@@ -74,10 +74,10 @@ inline void check(int code, const char *call) {
 
 /* ---- time ---- */
 
-/* The deadline this far from now; a negative duration gives one that has passed. */
+/* The deadline this far from now; a negative duration, or one that is not a number, gives one that has passed. */
 template <class Rep, class Period> CCDeadline after(std::chrono::duration<Rep, Period> time) {
     using limit = std::chrono::duration<double, std::nano>;
-    if (limit(time).count() <= 0) return CC_PASSED;
+    if (!(limit(time).count() > 0)) return CC_PASSED;
     if (limit(time).count() >= 9.2e18) return CC_FOREVER;
     auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
     return cc_after_ns(ns > 0 ? static_cast<uint64_t>(ns) : 1);

@@ -25,7 +25,7 @@ void cc_on_log(CCLogFn fn, void *arg) {
 
 /* stderr may be in non-blocking mode, which it shares with a terminal or a pipe that the program has adopted under
  * another number. If nobody reads for two seconds, the rest is dropped, and what follows while it is full. */
-enum { TRIES = 200, TRY_MS = 10 };
+enum { TRIES = 200, FEW_TRIES = 20, TRY_MS = 10 };
 static _Atomic bool full;
 
 static bool await_room(int *tries) {
@@ -35,12 +35,22 @@ static bool await_room(int *tries) {
     return !full;
 }
 
-void cc__stderr_write(const char *text, size_t size) {
+/* Whether a write of less than PIPE_BUF bytes returns at once, as far as others do not write meanwhile. */
+static bool has_room(void) {
+    struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&one, 1, 0) != 0;
+}
+
+static void write_stderr(const char *text, size_t size, int most, bool blocks) {
     if (unlikely(log_fn != NULL)) {
         log_fn(text, size, log_arg);
         return;
     }
-    for (int tries = full ? 1 : TRIES; size > 0;) {
+    for (int tries = full ? 1 : most; size > 0;) {
+        if (!blocks && !has_room()) {
+            if (await_room(&tries)) continue;
+            return;
+        }
         ssize_t n = write(STDERR_FILENO, text, size);
         if (n < 0 && cc__errno_get() == EINTR) continue;
         if (n < 0 && cc__errno_get() == EAGAIN && await_room(&tries)) continue;
@@ -49,6 +59,14 @@ void cc__stderr_write(const char *text, size_t size) {
         size -= (size_t)n;
     }
     full = false;
+}
+
+void cc__stderr_write(const char *text, size_t size) {
+    write_stderr(text, size, TRIES, true);
+}
+
+void cc__stderr_try(const char *text, size_t size) {
+    write_stderr(text, size, FEW_TRIES, false);
 }
 
 static void say(const char *head, const char *fmt, va_list args) {

@@ -67,10 +67,14 @@ static void ask_for_dump(void) {
     (void)cc__sysmon_ask();
 }
 
-/* On the sysmon thread, which the runtime waits for before it ends. */
+/* On the sysmon thread, which the runtime waits for before it ends. While another thread writes a report, to a pipe
+ * that nobody reads, say, the request waits, and sysmon does not. */
 void cc__upcall_asked(void) {
-    struct out out = {0};
-    cc__dump_begin();
+    struct out out = {.hurried = true};
+    if (!cc__dump_begin_until(0)) {
+        cc__sysmon_ask_later();
+        return;
+    }
     bool crashed = cc__diag_crash_asked(), dumps = cc__swap(&dump_asked, 0) && !crashed;
     if (dumps) (void)cc__dump_text(&out);
     cc__dump_end();
@@ -94,7 +98,7 @@ static void list_fibers(struct out *out) {
 
 void cc__diag_unfinished(void) {
     struct out out = {0};
-    cc__dump_begin();
+    if (!cc__dump_begin_until(cc__clock_real() + DUMP_SOON_NS)) return;
     list_fibers(&out);
     cc__dump_abandoned(&out, cc__clock_now());
     cc__out_flush(&out);
@@ -104,7 +108,7 @@ void cc__diag_unfinished(void) {
 void cc__diag_leaks(const char *when) {
     struct out out = {0};
     uint64_t active = cc__sched_active();
-    cc__dump_begin();
+    if (!cc__dump_begin_until(cc__clock_real() + DUMP_SOON_NS)) return;
     cc__out(&out, "ccc: leaks: %llu task%s not ended %s\n", (unsigned long long)active, active == 1 ? " has" : "s have",
             when);
     if (active != 0) {

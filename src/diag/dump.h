@@ -10,7 +10,8 @@
 /* ---- output: a stream of the user's, or stderr without stdio (out.c) ---- */
 
 struct out {
-    FILE *file; /* NULL: stderr, by write(2) */
+    FILE *file;   /* NULL: stderr, by write(2) */
+    bool hurried; /* to stderr: nobody else can do the work of this thread (cc__stderr_try) */
     size_t len;
     char text[1024];
 };
@@ -49,6 +50,7 @@ void cc__pthreads_print(struct out *out, struct fiber *f);
 void cc__dump_begin(void);
 /* The same with a deadline, for callers that must not be blocked by a stuck writer of a report. False: timed out. */
 bool cc__dump_begin_until(uint64_t until);
+#define DUMP_SOON_NS UINT64_C(200000000) /* for sysmon, and for shutdowns */
 void cc__dump_end(void);
 
 /* The parts of the text, which a deadlock report uses too. */

@@ -3,6 +3,7 @@
 #include "diag/dump.h"
 
 #include "inspect/threads.h"
+#include "os/clock.h"
 #include "record/record.h"
 #include "sched/island.h"
 
@@ -20,9 +21,9 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns) {
     struct fiber *f = cc__get(&w->core.current);
     struct view v;
     if (f == NULL || !cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) return;
-    struct out out = {0};
+    struct out out = {.hurried = true};
     cc__probe3(stall, w->core.owner - 1, f, ns);
-    cc__dump_begin();
+    if (!cc__dump_begin_until(cc__clock_real() + DUMP_SOON_NS)) return;
     char who[96];
     struct thread_call call;
     bool known = cc__threads_call(cc__get(&w->remote.tid), &call);

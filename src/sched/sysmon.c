@@ -84,6 +84,10 @@ bool cc__sysmon_ask(void) {
     return cc__get(&there);
 }
 
+void cc__sysmon_ask_later(void) {
+    cc__set_seq(&asked, 1);
+}
+
 void cc__sysmon_recheck(void) {
     cc__set_seq(&recheck, 1);
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_ASLEEP) wake_thread(); /* pairs with go_to_sleep */
@@ -235,6 +239,7 @@ static void *sysmon_main(void *arg) { /* SYSMON-2 */
         if (cc__get(&asked) && cc__swap(&asked, 0)) cc__upcall_asked(); /* first: a shutdown waits for it */
         if (cc__get_seq(&stop)) return NULL;
         uint64_t now = cc__clock_now(), until = tick(s, now);
+        if (cc__get(&asked) && until > now + TICK_SLOW) until = now + TICK_SLOW; /* cc__sysmon_ask_later */
         if (until <= now) continue;
         cc__futex_wait(&word, seen, until);
         if ((now = cc__clock_now()) > until && now - until > STOPPED_NS) discount(s->samples, now - until);

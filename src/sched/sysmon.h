@@ -50,6 +50,8 @@ void cc__sysmon_stop(void);
 /* The system's number of the thread; 0: it does not run. */
 int cc__sysmon_thread(void);
 
+/* By cc__upcall_asked: it is called again with the next tick. */
+void cc__sysmon_ask_later(void);
 /* Requests cc__upcall_asked on the sysmon thread; false: there is none. Any thread, also in a signal handler. */
 bool cc__sysmon_ask(void);
 /* Something has changed that cc__upcall_quiet may depend on: it is called again after a while, if all sleep then. Any
