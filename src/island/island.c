@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "os/thread.h"
 #include "sched/upcalls.h"
 #include "sync/backoff.h"
 #include "wait/cancel.h"
@@ -41,7 +42,7 @@ int cc_island_create(CCIsland **island, const CCIslandConfig *config) {
     if (island == NULL) return EINVAL;
     *island = NULL;
     if (config == NULL) config = &defaults;
-    if (!config_valid(config)) return EINVAL;
+    if (!config_valid(config) || (config->pinned && cc__thread_may_pin((int)config->cpu) != 0)) return EINVAL;
     struct island *i = cc__mem_alloc(sizeof *i);
     if (i == NULL) return ENOMEM;
     struct island_setup setup = {.name = config->name,
@@ -75,14 +76,19 @@ int cc_island_spawn(CCIsland *island, CCTask *task, CCTaskFn fn, void *arg, cons
     if (island == NULL || (options != NULL && options->island != NULL && options->island != island)) return EINVAL;
     CCSpawnOptions there = options != NULL ? *options : (CCSpawnOptions){0};
     there.island = island;
-    return cc__upcall_spawn_in(0, task, fn, arg, &there, __builtin_return_address(0));
+    int rc = enter(false); /* without a runtime there is no island */
+    if (rc != 0) return rc;
+    rc = cc__upcall_spawn_in(0, task, fn, arg, &there, __builtin_return_address(0));
+    leave();
+    return rc;
 }
 
 CCTask cc_island_go(CCIsland *island, CCTaskFn entry, const void *args, size_t size) {
     CCTask task = {0};
     CCSpawnOptions there = {.arg_size = size, .island = island};
-    if (island != NULL)
-        (void)cc__upcall_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &there, __builtin_return_address(0));
+    if (island == NULL || enter(false) != 0) return task;
+    (void)cc__upcall_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &there, __builtin_return_address(0));
+    leave();
     return task;
 }
 
@@ -102,7 +108,7 @@ int cc_island_call(CCIsland *island, CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     CCSpawnOptions there = {.island = island};
     if (island == NULL) return EINVAL;
-    int rc = enter(true); /* until the island has ended: a shutdown waits for it */
+    int rc = enter(false); /* until the island has ended: a shutdown waits for it */
     if (rc != 0) return rc;
     rc = cc__upcall_spawn_in(0, &task, fn, arg, &there, __builtin_return_address(0));
     if (rc == 0) rc = cc_task_join(&task, result);

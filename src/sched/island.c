@@ -272,8 +272,7 @@ static struct worker *take_place(int *error) {
 }
 
 int cc__island_open(const struct island_setup *setup, struct worker **worker) {
-    int error = setup->cpu >= 0 ? cc__thread_may_pin(setup->cpu) : 0;
-    if (error != 0) return error;
+    int error = 0;
     pthread_mutex_lock(&changing);
     struct worker *w = take_place(&error);
     if (w != NULL) {

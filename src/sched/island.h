@@ -111,8 +111,8 @@ void cc__islands_sim_end(void);
 /* Whether all islands sleep, with empty queues. Any thread, inside the runtime. */
 bool cc__islands_asleep(void);
 
-/* Opens an island: a worker with its own thread. 0; ENOMEM; EAGAIN: no thread, or there are ISLANDS_MAX; an error of
- * the affinity. Inside the runtime. */
+/* Opens an island: a worker with its own thread. 0; ENOMEM; EAGAIN: no thread, or there are ISLANDS_MAX. Inside the
+ * runtime. */
 int cc__island_open(const struct island_setup *setup, struct worker **worker);
 /* Its thread ends when all its fibers have ended. */
 void cc__island_close(struct worker *w);

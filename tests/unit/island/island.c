@@ -660,9 +660,13 @@ TEST(after_shutdown) {
     CCTask task;
     CHECK_EQ(cc_island_call(island, nothing, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(60000), 0);
-    CHECK_EQ(cc_island_spawn(island, &task, nothing, NULL, NULL), ESRCH); /* starts the runtime */
+    CCIsland *another;
+    CCIslandConfig no_such_cpu = {.pinned = true, .cpu = 100000};
+    CHECK_EQ(cc_island_spawn(island, &task, nothing, NULL, NULL), ESRCH);
     CHECK_EQ(cc_island_call(island, nothing, NULL, NULL), ESRCH);
-    CCIsland *another = new_island("new");
+    CHECK_EQ(cc_island_create(&another, &no_such_cpu), EINVAL);
+    CHECK_EQ(cc_runtime_init(NULL), 0); /* none of them has started it */
+    another = new_island("new");
     CHECK_EQ(cc_island_call(island, nothing, NULL, NULL), ESRCH);
     CHECK_EQ(cc_island_call(another, nothing, NULL, NULL), 0);
     CHECK_EQ(cc_island_free(island), 0);
