@@ -116,16 +116,26 @@ static bool is_want(int error) {
     return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-/* Accepts with the spare descriptor and aborts, so that waiting clients get an answer. */
+/* Whether there is a descriptor besides the spare one. */
+static bool has_descriptor(void) {
+    int fd = cc__os_spare_fd();
+    if (fd >= 0) (void)cc__os_close(fd);
+    return fd >= 0;
+}
+
+/* Accepts with the spare descriptor and aborts, so that waiting clients get an answer; until others are free. */
 static void shed(struct server *s) {
     CCConn *conn;
-    if (s->reserve < 0) return;
-    (void)cc__os_close(s->reserve);
-    for (int i = 0; i < SHED_AT_A_TIME && cc_accept_try(s->listener, &conn) == 0; i++) {
-        (void)cc__add(&s->listener->counts.shed, 1);
-        cc_abort(conn);
+    for (int i = 0; i < SHED_AT_A_TIME && s->reserve >= 0 && !has_descriptor(); i++) {
+        (void)cc__os_close(s->reserve);
+        bool accepted = cc_accept_try(s->listener, &conn) == 0;
+        if (accepted) {
+            (void)cc__add(&s->listener->counts.shed, 1);
+            cc_abort(conn);
+        }
+        s->reserve = cc__os_spare_fd();
+        if (!accepted) return;
     }
-    s->reserve = cc__os_spare_fd();
 }
 
 /* Pauses until a handler has ended, or for a while. */
