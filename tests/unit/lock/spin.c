@@ -8,6 +8,7 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <stdlib.h>
 
 static _Atomic uint32_t failures;
 static _Atomic uint64_t holder;
@@ -53,8 +54,9 @@ static void *check(void *arg) {
 TEST(while_the_holder_runs) {
     if (cc__affinity_single()) SKIP("this process may use one CPU only");
     CCRuntimeConfig config = {.workers = 2, .max_workers = 2};
+    CHECK_EQ(setenv("CC_MIN_WORKERS", "2", 1), 0);
     CHECK_EQ(cc_runtime_init(&config), 0);
-    while (cc__get(&cc__sched.count) < 2) cc__thread_nap(100000);
+    CHECK_EQ(cc__get(&cc__sched.count), 2);
     CHECK_EQ(cc_run(check, NULL, NULL), 0);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
 }
