@@ -29,6 +29,7 @@
 #include "sched/inject.h"
 #include "sched/island.h"
 #include "sched/steal.h"
+#include "sched/wake.h"
 #include "sched/watch.h"
 
 /* The worker has taken that many fibers from the global queue: adapts how much work it shares. Returns how many of them
@@ -196,6 +197,7 @@ static bool poll(struct worker *w) {
     admit(w, &due, fired, &ready, events, turns);
     n += fired + events;
     if (w->rested && fired != 0 && !cc__worker_is_island(w)) cc__watch_timers_fired(fired);
+    if (unlikely(cc__get(&cc__sched.lingers) != 0)) cc__sched_cancel_lingers(now);
     bool helped = cc__get(&cc__sched.count) > 1 && !cc__worker_is_island(w) && help_stuck(w, now);
     adapt(w, now, turns);
     cc__count(w, polls);

@@ -136,7 +136,8 @@ enum {
     /* Wakes that keep the woken worker off the waker's CPU, at 2 us each (measured), after one that ran there. The next
      * one tries again whether the system does it by itself. Guess. Decision 051 */
     APART_WAKES = 1000,
-    WAKE_CREDIT = 8, /* wasted wakes that are allowed in a row, at most. Guess */
+    LINGER_NS = 1000 * 1000, /* cancellations that are closer together share a membarrier, of some 10 us. Guess */
+    WAKE_CREDIT = 8,         /* wasted wakes that are allowed in a row, at most. Guess */
     /* Short work that was taken from behind a long turn earns one wake each. A stage of a pipeline whose adjacent
      * stages run elsewhere never ends its turn: each batch would wake a worker for a microsecond of work. Bound: wakes
      * for short work take a tenth of a CPU. Decision 049 */

@@ -177,7 +177,8 @@ struct sched {
     _Atomic uint32_t stop;      /* workers end when they find nothing */
     _Atomic uint32_t draining;  /* a thread waits for all tasks to end: workers that go idle notify it */
     _Atomic uint32_t spawns;    /* SPAWNS_ bits */
-    _Atomic uint32_t contested; /* cc__sched_contest: the number of cancellers */
+    _Atomic uint32_t contested; /* cc__sched_contest: the number of cancellers, and `lingers` */
+    _Atomic uint32_t lingers;   /* 1: the last canceller has left its count behind for the next ones (CLAIM-3) */
     _Atomic uint32_t cancels;   /* CANCELS_ bits: parking fibers check them (wait/cancel.h) */
     _Atomic uint32_t drained;   /* futex: changes whenever a worker goes idle while draining */
     _Alignas(CC_LINE) struct {
@@ -212,6 +213,7 @@ struct sched {
     /* Tasks started, and fibers that ended before they ran, by threads that are not workers. */
     _Atomic uint64_t foreign_spawned, foreign_ended;
     _Atomic uint64_t foreign_overflowed; /* as counters.overflows */
+    _Atomic uint64_t cancelled_at;       /* when the last cancellation ended */
     struct {
         struct lock lock;
         bool wakes; /* one of `contested` is the trace's */

@@ -19,6 +19,12 @@
  * CLAIM-2  A worker that no longer sees `contested` sees what the canceller claimed: its load acquires what the
  *          canceller's subtraction released. Otherwise its load of the state word might be older than its load of the
  *          flag, and find PARKED.
+ * CLAIM-3  Cancellations in quick succession share a heavy barrier: the last canceller leaves its count in `contested`
+ *          (`lingers`), and a worker subtracts it when there was none for LINGER_NS. A canceller that adds its count,
+ *          then sees `lingers`, knows that `contested` was raised all the time since a barrier, and stays so until it
+ *          ends: every claim since is a compare-and-swap, and a fiber that parks executes a fence between PARKED and
+ *          its look at the mark, as the canceller does between the mark and its look at the word. A fiber that sees
+ *          `contested` lowered sees the marks, as by CLAIM-2. `lingers` is cleared before its count is subtracted.
  *
  * Queues. On a worker: its own; a fresh fiber among the fresh, a woken one in the slot, several at the FIFO's end. From
  * OS threads, and to or from an island: the inbox of the fiber's last worker, round robin for a fresh one; the global
@@ -26,10 +32,12 @@
  */
 #include "sched/wake.h"
 
+#include "os/clock.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/island.h"
+#include "sched/policy.h"
 #include "sched/record.h"
 #include "sched/runq.h"
 #include "sched/upcalls.h"
@@ -59,17 +67,46 @@ bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, 
     return won;
 }
 
-void cc__sched_contest(bool on) {
-    if (!on) {
-        cc__sub_seq(&cc__sched.contested, 1); /* CLAIM-2: pairs with the loads in cc__sched_claim and local_wake.h */
-        return;
-    }
-    cc__add_seq(&cc__sched.contested, 1);
+static void contest_begins(void) {
     cc__barrier_heavy();
     /* A worker whose thread starts from now on sees the flag. */
     for (unsigned i = 0, n = cc__get_seq(&cc__sched.count); i < n; i++) await_outside(&cc__sched.workers[i]);
     for (unsigned i = 0, n = cc__get_seq(&cc__sched.islands); i < n; i++)
         await_outside(&cc__sched.workers[cc__sched.max + i]);
+}
+
+static void contest_ends(void) {
+    cc__sub_seq(&cc__sched.contested, 1); /* CLAIM-2: pairs with the loads in cc__sched_claim and local_wake.h */
+}
+
+void cc__sched_contest(bool on) {
+    if (!on) {
+        contest_ends();
+        return;
+    }
+    cc__add_seq(&cc__sched.contested, 1);
+    contest_begins();
+}
+
+void cc__sched_cancel_begins(void) { /* CLAIM-3 */
+    cc__add_seq(&cc__sched.contested, 1);
+    if (cc__get_seq(&cc__sched.lingers) == 0)
+        contest_begins();
+    else
+        cc__full_fence(); /* pairs with the fence in cc__upcall_cancelled */
+}
+
+void cc__sched_cancel_ends(void) { /* CLAIM-3 */
+    uint64_t now = cc__clock_now(), last = cc__get(&cc__sched.cancelled_at);
+    uint32_t none = 0;
+    cc__set(&cc__sched.cancelled_at, now);
+    if (now - last < LINGER_NS && cc__cas_seq(&cc__sched.lingers, &none, 1)) return; /* our count stays */
+    contest_ends();
+}
+
+void cc__sched_cancel_lingers(uint64_t now) {
+    if (now - cc__get(&cc__sched.cancelled_at) < LINGER_NS || cc__swap_seq(&cc__sched.lingers, 0) == 0) return;
+    contest_ends();
 }
 
 void cc__sched_await_outside(uint64_t tag) {

@@ -11,6 +11,12 @@ bool cc__sched_claim(struct fiber *f, uint64_t ticket, enum wake_reason reason, 
 /* From now on every claim is a compare-and-swap, and no claim by a store is under way: a canceller may claim what it
  * finds. So the canceller pays for cancelling sole waits, with a heavy barrier. */
 void cc__sched_contest(bool on);
+/* The same for a cancellation, which has set `cancels`, and marked what it cancels: a fiber that parks from now on sees
+ * the mark, or is seen to be parked. */
+void cc__sched_cancel_begins(void);
+void cc__sched_cancel_ends(void);
+/* By a worker, now and then: cancellations are no longer frequent. */
+CC_COLD void cc__sched_cancel_lingers(uint64_t now);
 
 /* Enqueues a fiber that the caller has just made RUNNABLE (claimed). Any thread. */
 void cc__sched_ready(struct fiber *f);

@@ -13,6 +13,7 @@ static CC_COLD void watch_parked(struct fiber *f, uint64_t ticket) {
 }
 
 bool cc__upcall_cancelled(struct fiber *f, uint64_t ticket) {
+    if (cc__get_acquire(&cc__sched.contested) != 0) cc__full_fence(); /* CLAIM-3 */
     if (unlikely(cc__get(&cc__sched.cancels) & CANCELS_TRACED)) watch_parked(f, ticket);
     if (likely(!cc__cancel_holds(cc__get_acquire(&f->scope)))) return false;
     return cc__state_claim(f, ticket, WAKE_CANCEL) == CLAIM_WON;
@@ -24,11 +25,11 @@ void cc__cancel_begin(void) {
 
 /* While contested, no wait is claimed by a plain store. Includes the barrier of CANCEL-1. */
 void cc__cancel_barrier(void) {
-    cc__sched_contest(true);
+    cc__sched_cancel_begins();
 }
 
 void cc__cancel_end(struct wakes *wakes) {
-    cc__sched_contest(false);
+    cc__sched_cancel_ends();
     if (cc__wakes_any(wakes)) cc__wakes_flush(wakes);
 }
 
