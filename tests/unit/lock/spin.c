@@ -42,7 +42,9 @@ static void *check(void *arg) {
     CHECK(!spins()); /* it is ready */
     while (cc_task_join_until(&task, NULL, cc_after_ms(1)) != ETIMEDOUT) continue;
     CHECK(!spins()); /* it waits */
-    cc__set(&holder, cc__pool_id(cc__sched_current(cc__worker())));
+    struct fiber *self = cc__sched_current(cc__worker());
+    CHECK(self != NULL);
+    cc__set(&holder, cc__pool_id(self));
     CHECK(spins()); /* it runs */
     cc__set(&holder, UINT64_C(1) << 63 | 1);
     CHECK(spins()); /* an OS thread */
