@@ -103,9 +103,13 @@ void cc__record_wake(const struct fiber *f, unsigned by) {
 
 static unsigned stack_number(struct worker *w, const void *back) {
     const struct stack *s = cc__get(&cc__get(&w->core.current)->stack);
+    struct unwind_memo *memo = NULL;
+#ifndef CC_TSAN /* to which the fibers of a worker are threads */
     if (unlikely(w->memo == NULL)) w->memo = cc__unwind_memo();
-    return cc__unwind_number(w->memo, s->base + cc__stack_guard_size(s), s->base + cc__stack_size(s), back,
-                             RECORD_FRAMES, cc__record_stack);
+    memo = w->memo;
+#endif
+    return cc__unwind_number(memo, s->base + cc__stack_guard_size(s), s->base + cc__stack_size(s), back, RECORD_FRAMES,
+                             cc__record_stack);
 }
 
 CC_NOINLINE void cc__sched_record_park_slow(struct worker *w, struct record_ring *r, unsigned reason,
