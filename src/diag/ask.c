@@ -70,7 +70,7 @@ static void ask_for_dump(void) {
 /* On the sysmon thread, which the runtime waits for before it ends. While another thread writes a report, to a pipe
  * that nobody reads, say, the request waits, and sysmon does not. */
 void cc__upcall_asked(void) {
-    struct out out = {.hurried = true};
+    struct out out = {.bounded = true};
     if (!cc__dump_begin_until(0)) {
         cc__sysmon_ask_later();
         return;

@@ -11,7 +11,7 @@
 
 struct out {
     FILE *file;   /* NULL: stderr, by write(2) */
-    bool hurried; /* to stderr: nobody else can do the work of this thread (cc__stderr_try) */
+    bool bounded; /* to stderr: written by sysmon, which must not wait for a reader (cc__stderr_try) */
     size_t len;
     char text[1024];
 };

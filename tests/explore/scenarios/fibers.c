@@ -3,6 +3,7 @@
  */
 #include "chan/chan.h"
 #include "explore.h"
+#include "sched/wake.h"
 
 #include <ccc/ccc.h>
 #include <errno.h>
@@ -240,6 +241,61 @@ static void lets_set(void) {
 }
 SCENARIO(fiber_event_cancel, "CLAIM-2: a fiber sets an event while a thread cancels the waiter", .workers = 1,
          .setup = waiter_and_setter, .threads = {lets_set, cancels}, .no_timer = true);
+
+/* ---- cancellations in quick succession: the later ones rely on the barrier of an earlier one (CLAIM-3) ---- */
+
+static CCEvent never;
+
+static void *waits_for_ever(void *arg) {
+    EX_EQ(cc_event_wait(&never), ECANCELED);
+    return arg;
+}
+/* The second of two leaves its count behind. */
+static void cancels_two(void) {
+    for (int i = 0; i < 2; i++) {
+        CCTask t;
+        spawn(&t, waits_for_ever, NULL);
+        ex_settle();
+        EX_EQ(cc_task_cancel(&t), 0);
+        ex_settle();
+        join(&t);
+    }
+    EX_EQ(cc__get(&cc__sched.lingers), 1);
+}
+static void drops(void) {
+    cc__sched_cancel_lingers(UINT64_MAX / 2);
+}
+
+static void *parks(void *arg) {
+    return cc_event_wait(&go) == 0 ? waits_for_ever(arg) : arg;
+}
+static void about_to_park(void) {
+    cancels_two();
+    spawn(&task, parks, NULL);
+    EX_EQ(cc_task_dup(&task, &other), 0);
+    ex_settle();
+}
+static void lets_park(void) {
+    EX_EQ(cc_event_set(&go), 0);
+    join(&task);
+}
+SCENARIO(lingers_park, "CANCEL-1: a fiber parks while a thread cancels, without a barrier", .workers = 1,
+         .setup = about_to_park, .threads = {lets_park, cancels}, .no_timer = true);
+SCENARIO(lingers_park_drop, "the same, and the count is dropped meanwhile", .workers = 1, .setup = about_to_park,
+         .threads = {lets_park, cancels, drops}, .no_timer = true);
+
+static void waiter_after_two(void) {
+    cancels_two();
+    waiter_and_setter();
+}
+SCENARIO(lingers_wake, "CLAIM-1: a fiber sets an event while a thread cancels the waiter, without a barrier",
+         .workers = 1, .setup = waiter_after_two, .threads = {lets_set, cancels}, .no_timer = true);
+SCENARIO(lingers_wake_2, "the same, two workers", .workers = 2, .setup = waiter_after_two,
+         .threads = {lets_set, cancels}, .no_timer = true);
+SCENARIO(lingers_wake_drop, "the same, and the count is dropped meanwhile", .workers = 1, .setup = waiter_after_two,
+         .threads = {lets_set, cancels, drops}, .no_timer = true);
+
+/* ---- a fiber begins to wait ---- */
 
 static void *receives_on_signal(void *arg) {
     EX_EQ(cc_event_wait(&go), 0);
