@@ -43,7 +43,8 @@ SCENARIO(fork_join, "a tree of tasks, leaves of 1 us; 1,024 leaves for each CPU"
 
 /* ---- what goes on for ever, counted for a while ---- */
 
-enum { WARM_NS = 300000, MEASURED_NS = 100000, FIBERS_MAX = 128 * 64 };
+/* Until the fibers have spread over the workers: those are woken one after another. */
+enum { WARM_NS = 300000, WARM_CPU_NS = 10000, MEASURED_NS = 100000, FIBERS_MAX = 128 * 64 };
 
 static struct {
     _Alignas(128) uint64_t ops;
@@ -58,7 +59,7 @@ static void go_on(CCTaskFn fn, unsigned per_cpu) {
         CCTask t = cc_fiber_spawn_task(fn, (void *)(uintptr_t)i);
         EX_EQ(cc_task_detach(&t), 0);
     }
-    EX_EQ(cc_sleep_until(cc_after_ns(WARM_NS)), 0); /* they have spread over the workers */
+    EX_EQ(cc_sleep_until(cc_after_ns(WARM_NS + (uint64_t)WARM_CPU_NS * cost_cpus())), 0);
     uint64_t before = 0, after = 0;
     for (unsigned i = 0; i < n; i++) before += each[i].ops;
     cost_begin();

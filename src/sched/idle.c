@@ -30,6 +30,7 @@
 #include "sched/steal.h"
 #include "sched/sysmon.h"
 #include "sched/watch.h"
+#include "sync/backoff.h"
 
 enum wake_word {
     WAKE_NONE,
@@ -40,10 +41,11 @@ enum wake_word {
 };
 
 static bool take_place(void) {
-    uint64_t want = cc__get(&cc__sched.want);
-    while (want_searching(want) < cc__sched.searchers_max)
+    for (unsigned pauses = 1;; cc__backoff_contended(&pauses)) {
+        uint64_t want = cc__get(&cc__sched.want);
+        if (want_searching(want) >= cc__sched.searchers_max) return false;
         if (cc__cas_seq(&cc__sched.want, &want, want + WANT_SEARCHING)) return true;
-    return false;
+    }
 }
 
 static void leave_place(void) {

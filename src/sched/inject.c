@@ -78,7 +78,8 @@ uint32_t cc__inject_take(struct worker *w, uint32_t n, struct link *list) {
     if (count > 1 && w != NULL && ++w->takes % OTHER_RINGS == 0) first += w->takes / OTHER_RINGS; /* INJECT-3 */
     uint32_t taken = 0;
     for (unsigned i = 0; i < count && taken == 0; i++) {
-        struct ring_mpmc *ring = &cc__sched.rings[(first + i) & (count - 1)];
+        /* In an order of each ring's own: the takers of an empty one do not all go to the same next one. */
+        struct ring_mpmc *ring = &cc__sched.rings[(first ^ i) & (count - 1)];
         if (count == 1 || cc__ring_len(ring) != 0) taken = ring_take(ring, n, list);
     }
     if (taken < n && cc__get(&cc__sched.overflow.count) != 0) {

@@ -36,6 +36,7 @@ enum {
     FIRST_SLOW_NS = 16 * 1000,   /* assumed length of the slowest turn. Guess */
     POLL_NS = 50 * 1000,         /* between two polls: about two wakes (28 us measured), long against 64 turns. Guess */
     INTERVAL_MAX = 256,          /* turns between two polls. Bound: NEXT-1 */
+    POLL_LATE_NS = 1000 * 1000,  /* a poll is late: turns have become longer since it was planned. Guess */
     POLL_SOON_NS = 3 * 1000,     /* a poll for a timer is not planned sooner than that: one takes 150 ns. Guess */
     POLL_AGAIN_NS = 1000,        /* nor does it happen sooner when turns are shorter than the slowest. Guess */
     JOINER_FRESH_POLLS = 16,     /* polls after which a joiner admits the oldest fresh fiber: 0.2 to 0.8 ms. Guess */
@@ -181,7 +182,8 @@ CC_INLINE bool cc__policy_may_wake(uint64_t want) {
     return want_idle(want) > cc__get(&cc__sched.surplus);
 }
 
-/* At most this many workers search at a time (IDLE-2). Guess. */
+/* At most this many workers search at a time (IDLE-2). Guess. With 16 at most, the fibers of 64 CPUs do not spread: in
+ * the model of bench/cpus pairs that talk then use half of them. */
 CC_INLINE unsigned cc__policy_searchers_max(unsigned workers) {
     return workers > 3 ? workers / 2 : 1;
 }

@@ -1,9 +1,7 @@
 /* backoff.c - spin, yield, nap. */
 #include "sync/backoff.h"
 
-#include "arch/cpu.h"
 #include "os/thread.h"
-#include "sync/policy.h"
 
 void cc__backoff(struct backoff *backoff) {
     unsigned step = backoff->steps;

@@ -7,7 +7,9 @@
 #ifndef CC_SYNC_BACKOFF_H
 #define CC_SYNC_BACKOFF_H
 
+#include "arch/cpu.h"
 #include "base/attr.h"
+#include "sync/policy.h"
 
 struct backoff {
     unsigned steps; /* initially 0 */
@@ -15,5 +17,12 @@ struct backoff {
 
 /* Called once between two checks. */
 CC_COLD void cc__backoff(struct backoff *backoff);
+
+/* Called after a compare-and-swap that another thread won. With many contenders the cache line moves all the time;
+ * longer pauses mean fewer of them. pauses: initially 1. */
+CC_INLINE void cc__backoff_contended(unsigned *pauses) {
+    for (unsigned i = 0; i < *pauses; i++) cc__cpu_relax();
+    if (*pauses < BACKOFF_PAUSES) *pauses *= 2;
+}
 
 #endif

@@ -1,10 +1,8 @@
 /* ring.c - the bounded queue for any number of producers and consumers. */
 #include "sync/ring.h"
 
-#include "arch/cpu.h"
 #include "os/vm.h"
-
-enum { PAUSES_MAX = 64 };
+#include "sync/backoff.h"
 
 bool cc__ring_init(struct ring_mpmc *ring, size_t slots) {
     ring->slots = cc__vm_reserve(slots * sizeof *ring->slots);
@@ -32,13 +30,6 @@ static uint32_t run_of(struct ring_mpmc *ring, uint64_t position, enum ring_use 
     return k;
 }
 
-/* Back off: another thread was first. With many contenders the cache line moves all the time; longer pauses mean fewer
- * of them. */
-static void step_back(unsigned *pauses) {
-    for (unsigned i = 0; i < *pauses; i++) cc__cpu_relax();
-    if (*pauses < PAUSES_MAX) *pauses *= 2;
-}
-
 struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n) {
     uint64_t tail = cc__get(&ring->tail);
     for (unsigned pauses = 1;;) {
@@ -51,7 +42,7 @@ struct ring_claim cc__ring_claim_put(struct ring_mpmc *ring, uint32_t n) {
         }
         /* seq_cst: after a put the producer looks for sleeping workers (idle.c). */
         if (cc__cas_seq(&ring->tail, &tail, tail + k)) return (struct ring_claim){tail, k};
-        step_back(&pauses);
+        cc__backoff_contended(&pauses);
         tail = cc__get(&ring->tail);
     }
 }
@@ -67,7 +58,7 @@ struct ring_claim cc__ring_claim_take(struct ring_mpmc *ring, uint32_t n) { /* R
             continue;
         }
         if (cc__cas(&ring->head, &head, head + k)) return (struct ring_claim){head, k};
-        step_back(&pauses);
+        cc__backoff_contended(&pauses);
         head = cc__get(&ring->head);
     }
 }
