@@ -5,6 +5,7 @@
  * FIFO, and the oldest fiber gets the turn, so that none waits for ever. The interval adapts to keep polls about
  * POLL_NS apart, whether turns take ten nanoseconds or ten milliseconds; so the hot path reads no clock. Nor does it
  * for timers: from the length of turns at the last poll the worker predicts the turn in which the first timer is due.
+ * If turns become longer, sysmon notices that the poll is late, and asks for it (cc__next_poll_soon).
  *
  * A fiber whose timer has fired enters at the front of the FIFO: it waits for one turn, not for one of every fiber. So
  * does one whose descriptor has an event, unless earlier ones of that kind still wait (NEXT-2). `credit` reserves every
@@ -16,7 +17,8 @@
  * leave one more unfinished.
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
- *         wherever it is queued.
+ *         wherever it is queued. While all workers are busy, a poll is no later than the end of the turn in which a
+ *         tick of sysmon finds it POLL_LATE_NS late.
  * NEXT-2  Fibers whose descriptors have events get their turns in the order of the events, as far as one worker polls
  *         them: at turn `events_turn` all earlier ones have had theirs, and until then new ones join the FIFO's end.
  */
@@ -100,10 +102,8 @@ static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
         cc__set(&w->slow_ns, turn_ns > slow_ns ? turn_ns : slow_ns);
         took = each * w->interval;
     }
-    if (took > 2 * POLL_NS && w->interval > 1)
-        w->interval /= 2;
-    else if (took < POLL_NS && w->interval < INTERVAL_MAX)
-        w->interval *= 2;
+    if (took < POLL_NS && w->interval < INTERVAL_MAX) w->interval *= 2;
+    for (; took > 2 * POLL_NS && w->interval > 1; took /= 2) w->interval /= 2; /* at once: the next turns may be long */
     if (cc__trace_on(TRACE_SPEC)) w->interval = 1; /* every turn is checked here (fiber/spec.h) */
     uint64_t turn = cc__get(&w->core.turns);
     cc__set(&w->polled_at, now);

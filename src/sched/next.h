@@ -30,6 +30,12 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
 /* The worker's first timer is due at `when`: plans the next poll for about that time. By the owner. */
 void cc__next_plan(struct worker *w, uint64_t when);
 
+/* Asks a worker whose poll is late to poll at the end of its turn. Any thread: a hint, which a poll of its own replaces. */
+CC_INLINE void cc__next_poll_soon(struct worker *w, uint64_t now) {
+    uint64_t polled = cc__get(&w->polled_at);
+    if (now > polled && now - polled > POLL_LATE_NS) cc__set(&w->core.poll_at, 0);
+}
+
 /* A poll by a joiner whose turn is over and that would continue with one of its own tasks. True: others go first. Every
  * poll admits the fibers that have run before, every JOINER_FRESH_POLLS-th the oldest fresh one. */
 bool cc__next_poll_for_joiner(struct worker *w);

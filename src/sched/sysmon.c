@@ -27,6 +27,7 @@
 #include "sched/idle.h"
 #include "sched/inject.h"
 #include "sched/island.h"
+#include "sched/next.h"
 #include "sched/policy.h"
 #include "sched/pressure.h"
 #include "sched/upcalls.h"
@@ -45,7 +46,7 @@ static _Atomic int32_t tid;
 struct state {
     struct worker_sample *samples;
     bool fast; /* at the last tick */
-    uint64_t tick;
+    uint64_t tick, ticked_at; /* how long until the next one; when the last one was */
     unsigned quiet; /* consecutive fast ticks at which a worker slept */
     uint64_t epoch; /* at the last tick at which all slept */
     uint64_t rest_since;
@@ -103,6 +104,7 @@ static void sample_workers(struct worker_sample *samples, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
     for_all_workers(i, w) {
         uint64_t turns = cc__get(&w->core.turns);
+        cc__next_poll_soon(w, now); /* NEXT-1 */
         if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
@@ -192,6 +194,12 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     return now;
 }
 
+/* A worker that polls admits fibers with events before the others; sysmon can only append them to the global queue. */
+static bool polled_since(uint64_t when) {
+    for_all_workers(i, w) if (cc__get(&w->polled_at) > when) return true;
+    return false;
+}
+
 /* For when no worker sleeps: one that stays in its turn does not poll. */
 static void poll_driver(uint64_t now) {
     const struct driver *driver = cc__drivers_blocking();
@@ -222,8 +230,9 @@ static uint64_t tick(struct state *s, uint64_t now) {
     sample_workers(s->samples, now);
     maintain(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
-    if (!somebody_sleeps) poll_driver(now);
+    if (!somebody_sleeps && !polled_since(s->ticked_at)) poll_driver(now);
     if (somebody_sleeps) cc__idle_check_timers(now);
+    s->ticked_at = now;
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);

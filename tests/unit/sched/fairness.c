@@ -7,6 +7,10 @@
 
 #include <ccc/ccc.h>
 
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
 static _Atomic bool stop;
 static _Atomic long pair_turns;
 static uint64_t pair_ns; /* how long each of its turns takes, at least */
@@ -309,4 +313,77 @@ TEST_WORKERS(threads_beside_a_pair) {
     crew_run(3, spawn_and_join, NULL);
     stop_pair(&pair);
     CHECK(pair_turns > 0);
+}
+
+/* ---- turns that become long ---- */
+
+/* After short turns the next poll is planned 256 turns ahead. If turns become long, that is half a second: sysmon asks
+ * for the poll. Sixty turns are 120 ms, in which sysmon gets a CPU on a busy machine, too. */
+enum { LONG_NS = 2 * 1000 * 1000, LONG_TURNS = 60, BUSY = 20 };
+static _Atomic uint64_t turn_ns;
+static _Atomic long turns_at_write;
+static int ends[2];
+
+static void *yield_in_turns(void *arg) {
+    while (!cc__get(&stop)) {
+        cc__add_relaxed(&pair_turns, 1);
+        for (uint64_t end = cc_now_ns() + cc__get(&turn_ns); cc_now_ns() < end;) continue;
+        cc_yield();
+    }
+    return arg;
+}
+
+static long sleep_in_long_turns(void) {
+    cc__set(&turn_ns, LONG_NS);
+    long before = cc__get(&pair_turns);
+    CHECK_EQ(cc_sleep_ms(5), 0);
+    return cc__get(&pair_turns) - before;
+}
+
+static void *write_in_a_long_turn(void *arg) {
+    while (cc__get(&turn_ns) == 0) sched_yield();
+    for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 2;) sched_yield();
+    cc__set(&turns_at_write, cc__get(&pair_turns));
+    CHECK_EQ(write(ends[1], "", 1), 1);
+    return arg;
+}
+
+static void *begin_long_turns(void *arg) {
+    cc__set(&turn_ns, LONG_NS);
+    return arg;
+}
+
+static long read_in_long_turns(void) {
+    pthread_t writer;
+    char byte;
+    size_t n;
+    CHECK_EQ(pthread_create(&writer, NULL, write_in_a_long_turn, NULL), 0);
+    CCTask begin = cc_fiber_spawn_task(begin_long_turns, NULL);
+    CHECK_EQ(cc_fd_read(ends[0], &byte, 1, &n), 0);
+    long turns = cc__get(&pair_turns) - cc__get(&turns_at_write);
+    CHECK_EQ(pthread_join(writer, NULL), 0);
+    CHECK_EQ(cc_task_join(&begin, NULL), 0);
+    return turns;
+}
+
+static void *turns_become_long(void *arg) {
+    CCTask tasks[BUSY];
+    for (int i = 0; i < BUSY; i++) tasks[i] = cc_fiber_spawn_task(yield_in_turns, NULL);
+    for (int i = 0; i < 6; i++) {
+        cc__set(&turn_ns, 0);
+        for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 100 * 1000;) cc_yield();
+        long turns = i % 2 == 0 ? sleep_in_long_turns() : read_in_long_turns();
+        CHECK(turns <= LONG_TURNS);
+    }
+    cc__set(&stop, true);
+    for (int i = 0; i < BUSY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    return arg;
+}
+
+TEST(polls_when_turns_become_long) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(turns_become_long, NULL, NULL), 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(close(ends[i]), 0);
 }
