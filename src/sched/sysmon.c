@@ -45,10 +45,10 @@ static _Atomic int32_t tid;
 /* Used by the sysmon thread only. */
 struct state {
     struct worker_sample *samples;
-    bool fast; /* at the last tick */
+    bool fast;                /* at the last tick */
     uint64_t tick, ticked_at; /* how long until the next one; when the last one was */
-    unsigned quiet; /* consecutive fast ticks at which a worker slept */
-    uint64_t epoch; /* at the last tick at which all slept */
+    unsigned quiet;           /* consecutive fast ticks at which a worker slept */
+    uint64_t epoch;           /* at the last tick at which all slept */
     uint64_t rest_since;
     unsigned checks;           /* calls of cc__upcall_quiet so far; 2: done */
     uint64_t pause;            /* before the checks are repeated although no worker has woken */
