@@ -16,16 +16,18 @@ static bool may_spin(struct worker *w) {
     return known > 1;
 }
 
-/* A hint: a fiber that waits, or that is ready, with the lock. */
-static bool holder_waits(_Atomic uint64_t *holder) {
-    uint64_t id = holder != NULL ? cc__get(holder) : 0;
+/* A hint: a fiber that waits, or that is ready, with the lock. Only a worker may ask: the runtime, and with it the
+ * records of fibers, may end while an OS thread spins. */
+static bool holder_waits(struct worker *w, _Atomic uint64_t *holder) {
+    uint64_t id = w != NULL && holder != NULL ? cc__get(holder) : 0;
     struct fiber *f = id != 0 && (id & HOLDER_THREAD) == 0 ? cc__pool_find(id) : NULL;
     return f != NULL && cc__word_state(cc__get(&f->word)) != FIBER_RUNNING;
 }
 
 bool cc__spin(_Atomic uint32_t *failures, unsigned pauses, _Atomic uint64_t *holder,
               bool (*try)(void *lock, uint32_t arg), void *lock, uint32_t arg) {
-    if (!may_spin(cc__worker())) return false;
+    struct worker *w = cc__worker();
+    if (!may_spin(w)) return false;
     /* After failures, spins are tried rarely: spinning for a holder that sleeps with the lock does not pay. */
     uint32_t failed = cc__get(failures);
     if (failed >= SPIN_FAILURES_MAX) {
@@ -33,7 +35,7 @@ bool cc__spin(_Atomic uint32_t *failures, unsigned pauses, _Atomic uint64_t *hol
         return false;
     }
     for (unsigned round = 0; round < SPIN_ROUNDS; round++, pauses *= 2) {
-        if (holder_waits(holder)) return false;
+        if (holder_waits(w, holder)) return false;
         for (unsigned i = 0; i < pauses; i++) cc__cpu_relax();
         if (try(lock, arg)) {
             if (failed != 0) cc__set(failures, failed / 2);
