@@ -76,19 +76,14 @@ int cc_island_spawn(CCIsland *island, CCTask *task, CCTaskFn fn, void *arg, cons
     if (island == NULL || (options != NULL && options->island != NULL && options->island != island)) return EINVAL;
     CCSpawnOptions there = options != NULL ? *options : (CCSpawnOptions){0};
     there.island = island;
-    int rc = enter(false); /* without a runtime there is no island */
-    if (rc != 0) return rc;
-    rc = cc__upcall_spawn_in(0, task, fn, arg, &there, __builtin_return_address(0));
-    leave();
-    return rc;
+    return cc__upcall_spawn_in(0, task, fn, arg, &there, __builtin_return_address(0));
 }
 
 CCTask cc_island_go(CCIsland *island, CCTaskFn entry, const void *args, size_t size) {
     CCTask task = {0};
     CCSpawnOptions there = {.arg_size = size, .island = island};
-    if (island == NULL || enter(false) != 0) return task;
-    (void)cc__upcall_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &there, __builtin_return_address(0));
-    leave();
+    if (island != NULL)
+        (void)cc__upcall_spawn_in(0, &task, entry, (void *)(uintptr_t)args, &there, __builtin_return_address(0));
     return task;
 }
 
@@ -108,7 +103,7 @@ int cc_island_call(CCIsland *island, CCTaskFn fn, void *arg, void **result) {
     CCTask task;
     CCSpawnOptions there = {.island = island};
     if (island == NULL) return EINVAL;
-    int rc = enter(false); /* until the island has ended: a shutdown waits for it */
+    int rc = enter(island == CC_NO_ISLAND); /* until the task has ended: a shutdown waits for it */
     if (rc != 0) return rc;
     rc = cc__upcall_spawn_in(0, &task, fn, arg, &there, __builtin_return_address(0));
     if (rc == 0) rc = cc_task_join(&task, result);

@@ -59,10 +59,14 @@ struct origin {
     struct worker *target; /* the island's worker; NULL: to the pool */
 };
 
+static bool on_island(const CCSpawnOptions *o) {
+    return o != NULL && o->island != NULL && o->island != CC_NO_ISLAND;
+}
+
 /* Sets `elsewhere` and `target`. ESRCH: there is no such island. */
 static int find_target(struct worker *w, const CCSpawnOptions *o, struct origin *from) {
     if (likely(o == NULL || o->island == NULL)) return 0;
-    int rc = o->island != CC_NO_ISLAND ? cc__island_find(o->island, &from->target) : 0;
+    int rc = on_island(o) ? cc__island_find(o->island, &from->target) : 0;
     from->elsewhere = from->target != (w != NULL && cc__worker_is_island(w) ? w : NULL);
     return rc;
 }
@@ -189,7 +193,7 @@ int cc__upcall_spawn_in(uintptr_t scope, CCTask *task, CCTaskFn fn, void *arg, c
     if (task != NULL) task->id = 0;
     if (fn == NULL || (options != NULL && !options_valid(arg, options))) return EINVAL;
     struct worker *w = cc__worker();
-    int rc = cc__task_enter(w, true);
+    int rc = cc__task_enter(w, !on_island(options)); /* without a runtime there is no island */
     if (rc != 0) return rc;
     CCFiberId id = 0;
     if (unlikely((rc = find_target(w, options, &from)) != 0)) {

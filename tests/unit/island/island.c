@@ -665,12 +665,26 @@ TEST(after_shutdown) {
     CHECK_EQ(cc_island_spawn(island, &task, nothing, NULL, NULL), ESRCH);
     CHECK_EQ(cc_island_call(island, nothing, NULL, NULL), ESRCH);
     CHECK_EQ(cc_island_create(&another, &no_such_cpu), EINVAL);
+    CCSpawnOptions there = {.island = island};
+    CHECK_EQ(cc_spawn(&task, nothing, NULL, &there), ESRCH);
     CHECK_EQ(cc_runtime_init(NULL), 0); /* none of them has started it */
     another = new_island("new");
     CHECK_EQ(cc_island_call(island, nothing, NULL, NULL), ESRCH);
     CHECK_EQ(cc_island_call(another, nothing, NULL, NULL), 0);
     CHECK_EQ(cc_island_free(island), 0);
     CHECK_EQ(cc_island_free(another), 0);
+}
+
+/* The ordinary workers are started by a call for them, as by cc_spawn. */
+TEST(no_island_starts_the_runtime) {
+    CCTask task;
+    CHECK_EQ(cc_island_call(CC_NO_ISLAND, nothing, NULL, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(60000), 0);
+    CHECK_EQ(cc_island_spawn(CC_NO_ISLAND, &task, nothing, NULL, NULL), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(60000), 0);
+    task = cc_island_go(CC_NO_ISLAND, nothing, NULL, 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
 }
 
 static void *waits_for_ever(void *arg) {
