@@ -5,11 +5,14 @@
 
 #include <ccc/cc_diag.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Set before there are other threads. */
@@ -24,49 +27,60 @@ void cc_on_log(CCLogFn fn, void *arg) {
 }
 
 /* stderr may be in non-blocking mode, which it shares with a terminal or a pipe that the program has adopted under
- * another number. If nobody reads for two seconds, the rest is dropped, and what follows while it is full. */
-enum { TRIES = 200, FEW_TRIES = 20, TRY_MS = 10 };
-static _Atomic bool full;
+ * another number; and a thread may be bounded. If nobody reads for that many tries, the rest is dropped, and what
+ * follows while it is full. */
+enum { TRIES = 200, BOUNDED_TRIES = 100, TRY_MS = 10 };
 
-static bool await_room(int *tries) {
-    struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
-    (void)poll(&one, 1, full ? 0 : TRY_MS);
-    full = --*tries == 0;
-    return !full;
+static _Thread_local bool bounded __attribute__((tls_model("initial-exec")));
+
+void cc__stderr_bound(void) {
+    bounded = true;
 }
 
-/* Whether a write of less than PIPE_BUF bytes returns at once, as far as others do not write meanwhile. */
-static bool has_room(void) {
+static bool await_room(_Atomic bool *full, int *tries) {
     struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&one, 1, 0) != 0;
+    (void)poll(&one, 1, *full ? 0 : TRY_MS);
+    *full = --*tries == 0;
+    return !*full;
 }
 
-static void write_stderr(const char *text, size_t size, int most, bool blocks) {
+/* The open file of stderr has a mode that others rely on. A terminal or a pipe is opened once more, for this write: a
+ * terminal that is said to have room may have less than there is to write. Elsewhere a write returns at once. */
+static ssize_t write_at_once(const char *text, size_t size) {
+    struct stat st;
+    if (fstat(STDERR_FILENO, &st) != 0) return -1;
+    if (S_ISSOCK(st.st_mode)) return send(STDERR_FILENO, text, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!S_ISFIFO(st.st_mode) && !isatty(STDERR_FILENO)) return write(STDERR_FILENO, text, size);
+    int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) { /* what a poll says must do, a line at a time */
+        struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
+        if (poll(&one, 1, 0) != 0) return write(STDERR_FILENO, text, size < 80 ? size : 80);
+        cc__errno_set(EAGAIN);
+        return -1;
+    }
+    ssize_t n = write(fd, text, size);
+    int error = cc__errno_get();
+    close(fd);
+    cc__errno_set(error);
+    return n;
+}
+
+void cc__stderr_write(const char *text, size_t size) {
     if (unlikely(log_fn != NULL)) {
         log_fn(text, size, log_arg);
         return;
     }
-    for (int tries = full ? 1 : most; size > 0;) {
-        if (!blocks && !has_room()) {
-            if (await_room(&tries)) continue;
-            return;
-        }
-        ssize_t n = write(STDERR_FILENO, text, size);
+    static _Atomic bool full[2]; /* the last write of a thread that is not bounded, or is, was cut */
+    for (int most = bounded ? BOUNDED_TRIES : TRIES, tries = full[bounded] ? 1 : most; size > 0;) {
+        ssize_t n = bounded ? write_at_once(text, size) : write(STDERR_FILENO, text, size);
         if (n < 0 && cc__errno_get() == EINTR) continue;
-        if (n < 0 && cc__errno_get() == EAGAIN && await_room(&tries)) continue;
+        if (n < 0 && cc__errno_get() == EAGAIN && await_room(&full[bounded], &tries)) continue;
         if (n <= 0) return;
         text += n;
         size -= (size_t)n;
+        full[bounded] = false;
+        tries = most;
     }
-    full = false;
-}
-
-void cc__stderr_write(const char *text, size_t size) {
-    write_stderr(text, size, TRIES, true);
-}
-
-void cc__stderr_try(const char *text, size_t size) {
-    write_stderr(text, size, FEW_TRIES, false);
 }
 
 static void say(const char *head, const char *fmt, va_list args) {

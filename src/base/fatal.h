@@ -15,9 +15,9 @@ CC_COLD void cc__warn(const char *fmt, ...) CC_PRINTF(1, 2);
 
 /* Writes as much of it as stderr accepts. Any context, signal handlers included. */
 void cc__stderr_write(const char *text, size_t size);
-/* The same for a thread that must not be blocked for long by a stderr that nobody reads: after 0.2 s the rest is
- * dropped. At most 1024 bytes. */
-void cc__stderr_try(const char *text, size_t size);
+/* Whatever the calling thread writes from now on is dropped if nobody reads stderr for a second. For sysmon, which must
+ * not wait for a reader. */
+void cc__stderr_bound(void);
 
 /* An invariant that is cheap enough to check in every build; `rule` names it (STATE-2: ...). */
 #define cc__assert(cond, rule)                                                                 \

@@ -68,11 +68,12 @@ static void ask_for_dump(void) {
 }
 
 /* On the sysmon thread, which the runtime waits for before it ends. While another thread writes a report, to a pipe
- * that nobody reads, say, the request waits, and sysmon does not. */
+ * that nobody reads, say, the request for a dump waits, and sysmon does not. */
 void cc__upcall_asked(void) {
-    struct out out = {.bounded = true};
+    struct out out = {0};
     if (!cc__dump_begin_until(0)) {
         cc__sysmon_ask_later();
+        cc__record_asked();
         return;
     }
     bool crashed = cc__diag_crash_asked(), dumps = cc__swap(&dump_asked, 0) && !crashed;

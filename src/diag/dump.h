@@ -10,8 +10,7 @@
 /* ---- output: a stream of the user's, or stderr without stdio (out.c) ---- */
 
 struct out {
-    FILE *file;   /* NULL: stderr, by write(2) */
-    bool bounded; /* to stderr: written by sysmon, which must not wait for a reader (cc__stderr_try) */
+    FILE *file; /* NULL: stderr, by write(2) */
     size_t len;
     char text[1024];
 };

@@ -9,8 +9,6 @@
 void cc__out_flush(struct out *out) {
     if (out->file != NULL)
         (void)fwrite(out->text, 1, out->len, out->file);
-    else if (out->bounded)
-        cc__stderr_try(out->text, out->len);
     else
         cc__stderr_write(out->text, out->len);
     out->len = 0;

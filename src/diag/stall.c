@@ -21,7 +21,7 @@ void cc__upcall_stalled(struct worker *w, uint64_t ns) {
     struct fiber *f = cc__get(&w->core.current);
     struct view v;
     if (f == NULL || !cc__view_take(cc__view_slot(f), true, &v) || v.state != FIBER_RUNNING) return;
-    struct out out = {.bounded = true};
+    struct out out = {0};
     cc__probe3(stall, w->core.owner - 1, f, ns);
     if (!cc__dump_begin_until(cc__clock_real() + DUMP_SOON_NS)) return;
     char who[96];

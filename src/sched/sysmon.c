@@ -18,6 +18,7 @@
  */
 #include "sched/sysmon.h"
 
+#include "base/fatal.h"
 #include "base/mem.h"
 #include "fiber/stack.h"
 #include "os/clock.h"
@@ -242,6 +243,7 @@ static uint64_t tick(struct state *s, uint64_t now) {
 static void *sysmon_main(void *arg) { /* SYSMON-2 */
     struct state *s = arg;
     cc__thread_name("ccc/sysmon");
+    cc__stderr_bound();
     cc__set(&tid, cc__thread_id());
     for (;;) {
         uint32_t seen = cc__get_seq(&word);

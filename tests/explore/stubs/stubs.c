@@ -49,9 +49,7 @@ void cc__fatal(const char *fmt, ...) {
 void cc__stderr_write(const char *text, size_t size) {
     (void)!write(2, text, size);
 }
-void cc__stderr_try(const char *text, size_t size) {
-    cc__stderr_write(text, size);
-}
+void cc__stderr_bound(void) {}
 
 void cc__warn(const char *fmt, ...) {
     (void)fmt;

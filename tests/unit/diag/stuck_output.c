@@ -1,6 +1,7 @@
 /* stuck_output.c - a report that nobody reads blocks only its own thread: sysmon goes on, and a shutdown ends. */
 #include "harness.h"
 
+#include "base/fatal.h"
 #include "os/thread.h"
 #include "sched/sched.h"
 
@@ -12,6 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The writing end of a full pipe, in blocking mode. */
@@ -94,6 +98,87 @@ TEST(a_dump_by_a_signal) {
     check_growth();
     check_shutdown();
     CHECK_EQ(dup2(before, 2), 2);
+}
+
+/* A terminal that is said to have room, but for less than a report, and that nobody reads. */
+static int stopped_terminal(int less) {
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), fd;
+    CHECK(terminal >= 0);
+    CHECK_EQ(grantpt(terminal), 0);
+    CHECK_EQ(unlockpt(terminal), 0);
+    CHECK((fd = open(ptsname(terminal), O_RDWR | O_NOCTTY | O_NONBLOCK)) >= 0);
+    for (int n; less > 0 && (n = (int)write(fd, "twenty bytes of text", 20)) > 0;) less -= n;
+    CHECK_EQ(fcntl(fd, F_SETFL, 0), 0);
+    return fd;
+}
+
+TEST(a_stall_report_on_a_terminal) {
+    int capacity = 0, fd = stopped_terminal(1 << 20), before = dup(2);
+    CHECK_EQ(ioctl(fd, TIOCOUTQ, &capacity), 0);
+    close(fd);
+    start();
+    CHECK_EQ(dup2(stopped_terminal(capacity > 0 ? capacity - 300 : 3700), 2), 2);
+    CCTask task = cc_fiber_spawn_task(block, NULL);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    check_growth();
+    check_shutdown();
+    CHECK_EQ(dup2(before, 2), 2);
+}
+
+static void *wait_for_ever(void *arg) {
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    return arg;
+}
+
+/* The program ends, with or without its report. */
+TEST(a_deadlock_report) {
+    int status;
+    pid_t child = test_fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        (void)alarm(60);
+        CHECK_EQ(dup2(full_pipe(), 2), 2);
+        (void)cc_run(wait_for_ever, NULL, NULL);
+        _exit(1);
+    }
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 124);
+}
+
+static void *fatal_later(void *arg) {
+    cc__thread_nap(400000000);
+    cc__fatal("the last words");
+    return arg;
+}
+
+/* A report that sysmon drops does not take the patience of others: the pipe is read after 1.5 s. */
+TEST(a_fatal_message_after_a_dropped_report) {
+    int ends[2];
+    static char bytes[65536];
+    pid_t child;
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+    while (write(ends[1], bytes, sizeof bytes) > 0) continue;
+    CHECK((child = test_fork()) >= 0);
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        CHECK_EQ(setrlimit(RLIMIT_CORE, &none), 0);
+        start();
+        CHECK_EQ(dup2(ends[1], 2), 2);
+        CCTask task = cc_fiber_spawn_task(fatal_later, NULL);
+        (void)cc_task_join(&task, NULL);
+        _exit(0);
+    }
+    close(ends[1]);
+    cc__thread_nap(1500000000);
+    size_t size = 0;
+    for (ssize_t n; (n = read(ends[0], bytes, sizeof bytes - 1)) > 0;) {
+        bytes[n] = '\0';
+        if (strstr(bytes, "the last words") != NULL) size = (size_t)n;
+    }
+    CHECK(size > 0);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
 }
 
 static void *dump_for_ever(void *file) {
