@@ -7,8 +7,9 @@
  *
  * A call that has started always runs to completion: no buffer is read or written after its call has returned. A
  * cancelled caller gets ECANCELED only from a call that has not started to wait: then nothing was done beyond what *n
- * counts, which the caches supplied. So deadlines (CC_WITH_DEADLINE) bound the wait for a thread, not the disk. Only
- * cc_file_lock and cc_watch_next, which wait for others, have _until forms.
+ * counts, which the caches supplied. A loop of calls that the caches satisfy gets it too, after 64 calls (cc_fd.h). So
+ * deadlines (CC_WITH_DEADLINE) bound the wait for a thread, not the disk. Only cc_file_lock and cc_watch_next, which
+ * wait for others, have _until forms.
  *
  * All return 0 or an errno value, and do not modify errno; errors of the system are passed on: ENOENT, EACCES, ENOSPC,
  * EIO, EMFILE and so on. EINTR is never returned, and EFBIG takes the place of SIGXFSZ. Paths are relative to the

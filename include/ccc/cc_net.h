@@ -299,7 +299,8 @@ typedef struct CCServeOptions {
  * fails the nursery. A shortage of descriptors or memory (EMFILE, ENFILE, ENOBUFS, ENOMEM) is not such an error: it is
  * reported on stderr, once, and accepting pauses, with increasing back-off, until a handler has ended. After the
  * longest pause pending connections are accepted by means of a reserved descriptor and aborted, so that their peers do
- * not wait. A handler that fails or panics does not end the server.
+ * not wait, unless another thread is faster and takes that descriptor. A handler that fails or panics does not end the
+ * server.
  *
  * When it ends, it stops listening. Running handlers get grace_ms, then they are cancelled; the server has ended when
  * all of them have. (To end those that wait for a next request at once, see grace_for_shields.) Handlers run in their
@@ -351,8 +352,8 @@ typedef struct CCDatagram {
  * to one peer, whose errors it reports. Errors as cc_listen and cc_dial. Any context; switches for names only. */
 CC_API CC_MUST_CHECK int cc_udp_bind(CCUdp **udp, const char *where, const CCUdpOptions *options);
 CC_API CC_MUST_CHECK int cc_udp_dial(CCUdp **udp, const char *where, const CCUdpOptions *options);
-/* Receives the datagrams that are available, at least one and at most `count`. ECONNREFUSED: the peer of a dialled
- * socket has no receiver on its port. Switches. */
+/* Receives the datagrams that are available, at least one and at most `count`; with count 0 none, at once.
+ * ECONNREFUSED: the peer of a dialled socket has no receiver on its port. Switches. */
 CC_API CC_MUST_CHECK int cc_udp_recv(CCUdp *udp, CCDatagram *list, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_udp_recv_try(CCUdp *udp, CCDatagram *list, size_t count, size_t *n);
 CC_API CC_MUST_CHECK int cc_udp_recv_until(CCUdp *udp, CCDatagram *list, size_t count, size_t *n, CCDeadline deadline);

@@ -7,8 +7,8 @@
  * Cancelled means: every wait of every fiber below (channel, select, sleep, join, lock, nursery), the current one and
  * all later ones, returns ECANCELED until the fiber leaves the scope. The operation has then not taken place: nothing
  * was sent, received, taken or joined. An operation that need not wait succeeds as usual: a loop that never waits must
- * check cc_cancelled. Calls on descriptors and connections check by themselves, after 64 calls without a wait or a
- * yield (cc_fd.h).
+ * check cc_cancelled. Some check by themselves: calls on descriptors, connections and files after 64 calls without a
+ * wait or a yield (cc_fd.h), sleeps and tickers always.
  */
 #ifndef CCC_CC_NURSERY_H
 #define CCC_CC_NURSERY_H

@@ -106,8 +106,15 @@ void cc__diag_unfinished(void) {
     cc__dump_end();
 }
 
+/* A task has left its nursery, and can be joined, a moment before it has ended: waits while any is running. */
+static void settle(void) {
+    uint64_t until = cc__clock_real() + LEAKS_SETTLE_NS;
+    while (cc__sched_active() != 0 && !cc__sched_all_asleep() && cc__clock_real() < until) cc__thread_nap(1000 * 1000);
+}
+
 void cc__diag_leaks(const char *when) {
     struct out out = {0};
+    settle();
     uint64_t active = cc__sched_active();
     if (!cc__dump_begin_until(cc__clock_real() + DUMP_SOON_NS)) return;
     cc__out(&out, "ccc: leaks: %llu task%s not ended %s\n", (unsigned long long)active, active == 1 ? " has" : "s have",

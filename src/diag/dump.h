@@ -49,7 +49,8 @@ void cc__pthreads_print(struct out *out, struct fiber *f);
 void cc__dump_begin(void);
 /* The same with a deadline, for callers that must not be blocked by a stuck writer of a report. False: timed out. */
 bool cc__dump_begin_until(uint64_t until);
-#define DUMP_SOON_NS UINT64_C(200000000) /* for sysmon, and for shutdowns */
+#define DUMP_SOON_NS UINT64_C(200000000)    /* for sysmon, and for shutdowns */
+#define LEAKS_SETTLE_NS UINT64_C(100000000) /* until the last turns of ended tasks are over. Guess */
 void cc__dump_end(void);
 
 /* The parts of the text, which a deadlock report uses too. */

@@ -12,6 +12,7 @@
  *         is reused for such a file, it blocks in some calls, until it queries again.
  */
 #include "file/file.h"
+#include "io/call.h"
 #include "io/uring.h"
 #include "os/clock.h"
 #include "os/file.h"
@@ -139,7 +140,12 @@ static int begin(struct transfer *t) {
 
 static int transfer(struct transfer *t, bool waits, size_t *n) {
     const char *what = t->writes ? "write" : "read";
-    long rc = -EAGAIN;
+    long rc = waits ? -cc__call_check_cancel() : 0; /* CALL-4 */
+    if (rc != 0) {
+        *n = 0;
+        return (int)-rc;
+    }
+    rc = -EAGAIN;
     if (t->left == 0 || !always_waits(t, waits)) rc = t->writes ? write_at_once(t) : run(t, cc__os_file_read_cached);
     bool missed = cc__file_missed(what, rc);
     if (missed && waits && may_ring(t)) {

@@ -1,5 +1,6 @@
 /* names.c - opening files, and operations on whole files and on names. */
 #include "file/file.h"
+#include "io/call.h"
 #include "io/uring.h"
 #include "os/descriptor.h"
 #include "os/file.h"
@@ -35,6 +36,8 @@ int cc_file_open(int *fd, const char *path, int flags, unsigned mode) {
     if (path == NULL) return EINVAL;
     struct name_call c = {.path = path, .flags = flags, .mode = mode};
     bool waits;
+    int over = cc__call_check_cancel(); /* CALL-4 */
+    if (over != 0) return over;
     long known = cc__os_file_open_cached(path, flags, &waits), got = known;
     if (cc__file_missed("open", known) || waits) got = cc__file_call("open", open_waiting, &c);
     /* A FIFO's first reader stays open until the second is, or a writer in between would get SIGPIPE. */
@@ -110,6 +113,8 @@ static long stat_waiting(void *arg) {
 static int stat_by_name(const char *path, bool follow, struct stat *status) {
     if (path == NULL || status == NULL) return EINVAL;
     struct name_call c = {.path = path, .flag = follow, .status = status};
+    int over = cc__call_check_cancel(); /* CALL-4 */
+    if (over != 0) return over;
     long rc = cc__os_path_stat_cached(path, follow, status);
     if (cc__file_missed("stat", rc)) rc = cc__file_call("stat", stat_waiting, &c);
     return error_of(rc);

@@ -143,7 +143,8 @@ static int back_off(struct server *s, int error) {
     static _Atomic uint32_t said;
     uint64_t longest = s->options.backoff_ms != 0 ? s->options.backoff_ms : BACKOFF_MS;
     if (!cc__swap(&said, 1))
-        cc__warn("cc_serve cannot accept connections: %s; it pauses and tries again", cc__error_name(error));
+        cc__warn("cc_serve cannot accept connections: %s; it pauses and tries again%s", cc__error_name(error),
+                 error == EMFILE ? " (raise the limit of descriptors, ulimit -n, or set max_conns below it)" : "");
     if (s->pause_ms >= longest && (error == EMFILE || error == ENFILE)) shed(s);
     s->pause_ms = s->pause_ms == 0 ? BACKOFF_FIRST_MS : s->pause_ms * 2;
     if (s->pause_ms > longest) s->pause_ms = longest;
@@ -171,6 +172,7 @@ static int take_slot(struct server *s) {
 static int accept_all(struct server *s) {
     for (;;) {
         CCConn *conn;
+        if (s->reserve < 0) s->reserve = cc__os_spare_fd(); /* another thread was faster at the last shedding */
         int error = take_slot(s);
         if (error != 0) return error;
         if (cc__get(&s->has_no_stack)) {
@@ -181,7 +183,6 @@ static int accept_all(struct server *s) {
         }
         if (error == 0) {
             s->pause_ms = 0;
-            if (s->reserve < 0) s->reserve = cc__os_spare_fd();
             error = start_handler(s, conn);
             if (error == 0) continue;
         }
@@ -208,7 +209,6 @@ static void drain(struct server *s) {
 }
 
 static int serve(struct server *s) {
-    s->reserve = cc__os_spare_fd();
     int error = accept_all(s);
     cc__listener_stop(s->listener);
     drain(s);
@@ -239,11 +239,13 @@ int cc_serve(CCNursery *nursery, CCListener *listener, CCConnFn fn, void *arg, c
     int error = s->handlers == NULL ? ENOMEM : 0;
     if (error == 0) s->handlers->unstarted = refuse;
     cc__listener_keep(listener);
+    s->reserve = cc__os_spare_fd();
     if (error == 0 && nursery == NULL) return serve(s);
     if (error == 0)
         error = cc_nursery_spawn_ex(nursery, NULL, serve_in_nursery, s, &(CCSpawnOptions){.name = "cc_serve"});
     if (error != 0) {
         if (s->handlers != NULL) (void)cc_nursery_free(s->handlers);
+        if (s->reserve >= 0) (void)cc__os_close(s->reserve);
         cc__listener_drop(listener);
         cc__mem_free(s);
     }

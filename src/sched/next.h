@@ -30,7 +30,7 @@ CC_INLINE struct fiber *cc__next_local(struct worker *w) {
 /* The worker's first timer is due at `when`: plans the next poll for about that time. By the owner. */
 void cc__next_plan(struct worker *w, uint64_t when);
 
-/* Asks a worker whose poll is late to poll at the end of its turn. Any thread: a hint, which a poll of its own replaces. */
+/* Asks a worker whose poll is late to poll at the end of its turn. Any thread: a hint, which its own poll replaces. */
 CC_INLINE void cc__next_poll_soon(struct worker *w, uint64_t now) {
     uint64_t polled = cc__get(&w->polled_at);
     if (now > polled && now - polled > POLL_LATE_NS) cc__set(&w->core.poll_at, 0);

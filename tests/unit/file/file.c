@@ -691,6 +691,35 @@ TEST_WORKERS(a_cancelled_caller_does_nothing) {
     leave_tempdir();
 }
 
+/* Calls that the caches satisfy never wait, and notice a cancellation nevertheless. */
+static void *reads_until_cancelled(void *arg) {
+    int fd = make("cached", "x"), rc = 0;
+    struct stat status;
+    char c;
+    size_t n;
+    CC_WITH_DEADLINE(cc_after_ms(5), NULL) {
+        while ((rc = cc_file_read(fd, &c, 1, 0, &n)) == 0) continue;
+    }
+    CHECK_EQ(rc, ECANCELED);
+    CC_WITH_DEADLINE(cc_after_ms(5), NULL) {
+        while ((rc = cc_path_stat("cached", &status)) == 0) continue;
+    }
+    CHECK_EQ(rc, ECANCELED);
+    CC_WITH_DEADLINE(cc_after_ms(5), NULL) {
+        for (int other; (rc = cc_file_open(&other, "cached", O_RDONLY, 0)) == 0;) CHECK_EQ(cc_fd_close(other), 0);
+    }
+    CHECK_EQ(rc, ECANCELED);
+    CHECK_EQ(cc_fd_close(fd), 0);
+    return arg;
+}
+
+TEST_WORKERS(cached_calls_end_when_cancelled) {
+    enter_tempdir();
+    CHECK_EQ(cc_run(reads_until_cancelled, NULL, NULL), 0);
+    (void)reads_until_cancelled(NULL); /* on an OS thread */
+    leave_tempdir();
+}
+
 /* ---- locks ---- */
 
 CC_TASK(takes_lock, {

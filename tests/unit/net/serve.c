@@ -480,7 +480,8 @@ static int clients(unsigned port) {
 }
 
 struct starvation {
-    int ends[2]; /* of a pipe: the port */
+    bool at_once; /* no descriptor is left before the server has its first turn */
+    int ends[2];  /* of a pipe: the port */
     pid_t children[PROCESSES];
 };
 
@@ -497,6 +498,8 @@ static void *starved(void *arg) {
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
     CC_NURSERY(n) {
         CHECK_EQ(cc_serve(n, listener, echo, NULL, &(CCServeOptions){.backoff_ms = 20}), 0);
+        int eaten[1000], count = 0;
+        while (s->at_once && count < 1000 && (eaten[count] = dup(0)) >= 0) count++;
         uint16_t port = addr.port;
         for (int i = 0; i < PROCESSES; i++) CHECK_EQ(write(s->ends[1], &port, sizeof port), sizeof port);
         for (int i = 0; i < PROCESSES; i++) {
@@ -505,8 +508,9 @@ static void *starved(void *arg) {
             CHECK_EQ(WEXITSTATUS(status), 0);
         }
         while (stats().open > 0) cc_yield();
-        CHECK(stats().pauses > 0 && stats().shed > 0 && stats().accepted > 0);
+        CHECK(stats().pauses > 0 && stats().shed > 0 && (stats().accepted > 0) == !s->at_once);
         CHECK_EQ(stats().accepted + stats().shed, (uint64_t)(PROCESSES * client_count()));
+        while (count > 0) close(eaten[--count]);
         CCConn *c = dial(listener); /* as if nothing had happened */
         ask(c);
         cc_close(c);
@@ -516,8 +520,8 @@ static void *starved(void *arg) {
     return NULL;
 }
 
-TEST_WORKERS(more_connections_than_descriptors, .timeout = 300) {
-    struct starvation s;
+static void starve(bool at_once) {
+    struct starvation s = {.at_once = at_once};
     CHECK_EQ(pipe(s.ends), 0);
     for (int i = 0; i < PROCESSES; i++) {
         s.children[i] = fork(); /* before there is a runtime */
@@ -529,4 +533,13 @@ TEST_WORKERS(more_connections_than_descriptors, .timeout = 300) {
         }
     }
     CHECK_EQ(cc_run(starved, &s, NULL), 0);
+}
+
+TEST_WORKERS(more_connections_than_descriptors, .timeout = 300) {
+    starve(false);
+}
+
+TEST_WORKERS(no_descriptor_from_the_start, .timeout = 300) {
+    if (test_long()) SKIP("the same as in the short profile");
+    starve(true);
 }

@@ -1,5 +1,6 @@
 /* ticker.c - tickers and their modes, deadline arithmetic, and whether a block's deadline has passed. */
 #include "../contexts.h"
+#include "sync/atomic.h"
 
 #include <errno.h>
 
@@ -160,4 +161,47 @@ static void fired(void) {
 
 TEST_WORKERS(fired) {
     in_both_contexts(fired);
+}
+
+/* ---- waits that need not wait ---- */
+
+static _Atomic bool over;
+static _Atomic unsigned turns;
+
+static void *count_turns(void *arg) {
+    while (!cc__get(&over)) {
+        cc__add_relaxed(&turns, 1);
+        cc_yield();
+    }
+    return arg;
+}
+
+/* A ticker that is always behind: others run, and a cancellation ends it. */
+static void *always_behind(void *arg) {
+    CCTask other = cc_fiber_spawn_task(count_turns, NULL);
+    for (int mode = CC_TICKER_SKIP; mode <= CC_TICKER_DELAY; mode++) {
+        CCTicker ticker;
+        unsigned before = cc__get(&turns);
+        int rc = 0;
+        CHECK_EQ(cc_ticker_init(&ticker, 1, (CCTickerMode)mode), 0);
+        for (int i = 0; i < 100; i++) CHECK_EQ(cc_ticker_wait(&ticker), 0);
+        CHECK(cc__get(&turns) > before);
+        CC_WITH_DEADLINE(cc_after_ms(5), NULL) {
+            while ((rc = cc_ticker_wait(&ticker)) == 0) continue;
+        }
+        CHECK_EQ(rc, ECANCELED);
+        CC_WITH_DEADLINE(cc_after_ms(5), NULL) {
+            while ((rc = cc_sleep_ms(0)) == 0) continue;
+        }
+        CHECK_EQ(rc, ECANCELED);
+    }
+    cc__set(&over, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    return arg;
+}
+
+TEST(a_ticker_that_is_always_behind) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(always_behind, NULL, NULL), 0);
 }
