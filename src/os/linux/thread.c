@@ -185,35 +185,38 @@ int cc__thread_on_cpu(void) {
 
 /* A mask of all CPUs is like none: it extends to CPUs that are added to the system or to the cpuset. A smaller one may
  * be the program's or the cpuset's, and is left alone. So is one that changes meanwhile. */
-static _Atomic int all_cpus; /* how many there are; 0: not counted yet; 1: also if this is turned off, or refused */
+static _Atomic bool off; /* turned off, or refused by the system */
 
 void cc__thread_keep_off_configure(bool on) {
-    all_cpus = on ? 0 : 1;
+    off = !on;
 }
 
-static bool get_mask(int id, cpu_set_t *set, int count) {
-    return sched_getaffinity(id, sizeof *set, set) == 0 && CPU_COUNT(set) == count;
+/* The mask of a thread, if `less` of the system's CPUs are missing in it. */
+static bool get_mask(int id, cpu_set_t *set, int less) {
+    static _Atomic int known; /* 0: not counted yet */
+    if (sched_getaffinity(id, sizeof *set, set) != 0) return false;
+    int count = CPU_COUNT(set) + less;
+    if (count != known) known = (int)sysconf(_SC_NPROCESSORS_ONLN); /* also when CPUs were added or removed */
+    return count == known;
 }
 
 bool cc__thread_keep_off(int id, int cpu) {
 #ifdef CC_TSAN /* which takes what these calls write to a stack for a race with its next user */
-    all_cpus = 1;
+    off = true;
 #endif
     CC_KEEP_ERRNO;
     cpu_set_t set;
-    int count = all_cpus;
-    if (count == 0) all_cpus = count = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (count < 2 || cpu < 0 || cpu >= CPU_SETSIZE || !get_mask(id, &set, count)) return false;
+    if (off || cpu < 0 || cpu >= CPU_SETSIZE || !get_mask(id, &set, 0) || CPU_COUNT(&set) < 2) return false;
     CPU_CLR((size_t)cpu, &set);
     bool ok = sched_setaffinity(id, sizeof set, &set) == 0;
-    if (!ok) all_cpus = 1;
+    if (!ok) off = true; /* for the next ones; who was kept off before this lifts it, if it may */
     return ok;
 }
 
 void cc__thread_any_cpu(int cpu) {
     CC_KEEP_ERRNO;
     cpu_set_t set;
-    if (!get_mask(0, &set, all_cpus - 1) || CPU_ISSET((size_t)cpu, &set)) return;
+    if (!get_mask(0, &set, 1) || CPU_ISSET((size_t)cpu, &set)) return;
     memset(&set, 0xff, sizeof set);
     (void)sched_setaffinity(0, sizeof set, &set);
 }

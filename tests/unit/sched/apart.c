@@ -95,6 +95,14 @@ TEST(a_mask_that_is_set_meanwhile_stays) {
     CHECK_EQ(cpus_when_awake(), 1);
 }
 
+/* While a thread is kept off, another call is refused: what was done is still undone. */
+TEST(turned_off_meanwhile) {
+    int n = all_cpus(), tid = start_sleeper();
+    CHECK(sleeper.kept_off = cc__thread_keep_off(tid, sleeper.cpu));
+    cc__thread_keep_off_configure(false);
+    CHECK_EQ(cpus_when_awake(), n);
+}
+
 TEST(turned_off) {
     int n = all_cpus(), tid = start_sleeper();
     cc__thread_keep_off_configure(false);
