@@ -102,8 +102,10 @@ static void adapt(struct worker *w, uint64_t now, uint64_t turns) {
         cc__set(&w->slow_ns, turn_ns > slow_ns ? turn_ns : slow_ns);
         took = each * w->interval;
     }
-    if (took < POLL_NS && w->interval < INTERVAL_MAX) w->interval *= 2;
-    for (; took > 2 * POLL_NS && w->interval > 1; took /= 2) w->interval /= 2; /* at once: the next turns may be long */
+    if (took > 2 * POLL_NS && w->interval > 1)
+        w->interval /= 2;
+    else if (took < POLL_NS && w->interval < INTERVAL_MAX)
+        w->interval *= 2;
     if (cc__trace_on(TRACE_SPEC)) w->interval = 1; /* every turn is checked here (fiber/spec.h) */
     uint64_t turn = cc__get(&w->core.turns);
     cc__set(&w->polled_at, now);
