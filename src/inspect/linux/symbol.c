@@ -1,7 +1,8 @@
 /* symbol.c - symbol lookup by libbacktrace, then by the dynamic linker.
  *
  * libbacktrace cannot free what it has read: there is one state, kept for ever, in memory that it maps itself. It knows
- * the modules that were loaded at its first use; for later ones the dynamic linker is used.
+ * the modules that were loaded at its first use; for later ones, also where an earlier one was, the dynamic linker is
+ * used.
  */
 #include "inspect/symbol.h"
 
@@ -14,6 +15,7 @@
 #include "sched/sched.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,8 +89,44 @@ static int take_tree(void *data, uintptr_t pc, const char *file, int line, const
     return 1;
 }
 
+/* ---- the modules that it knows ---- */
+
+enum { MODULES = 512 }; /* with more of them all are taken for known */
+
+static struct module {
+    uintptr_t begin; /* as dladdr has it */
+    uint32_t name;   /* a hash of it; 0: any, for the program itself */
+} modules[MODULES];
+static size_t module_count;
+
+static uint32_t hash_of(const char *path) {
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (const char *c = last_component(path); *c != '\0'; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
+    return hash | 1;
+}
+
+static int note_module(struct dl_phdr_info *info, size_t size, void *arg) {
+    (void)size, (void)arg;
+    uintptr_t lowest = UINTPTR_MAX, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_vaddr < lowest)
+            lowest = info->dlpi_phdr[i].p_vaddr;
+    if (module_count < MODULES)
+        modules[module_count++] = (struct module){(info->dlpi_addr + lowest) & ~(page - 1),
+                                                  info->dlpi_name[0] != '\0' ? hash_of(info->dlpi_name) : 0};
+    return 0;
+}
+
+static bool is_known(const Dl_info *info) {
+    for (size_t i = 0; i < module_count; i++)
+        if (modules[i].begin == (uintptr_t)info->dli_fbase)
+            return modules[i].name == 0 || modules[i].name == hash_of(info->dli_fname);
+    return module_count == MODULES;
+}
+
 static void *read_modules(void *arg) {
     cc__san_ignore_writes(true);
+    (void)dl_iterate_phdr(note_module, NULL);
     struct backtrace_state *made = backtrace_create_state(NULL, 1, ignore_error, NULL);
     if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, take_tree, ignore_error, NULL);
     cc__san_ignore_writes(false);
@@ -148,8 +186,10 @@ static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t valu
 /* The entries of `out` are empty; returns how many are filled. */
 static unsigned look_up(uintptr_t pc, struct symbol *out, unsigned max) {
     struct found found = {out, 0, max};
+    Dl_info info;
     pthread_once(&once, create_state);
     if (state == NULL) return 0;
+    if (dladdr((const void *)pc, &info) != 0 && info.dli_fname != NULL && !is_known(&info)) return 0;
     /* libbacktrace orders threads by atomics that the race detector does not see. */
     cc__san_ignore_writes(true);
     (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);

@@ -5,6 +5,7 @@
 #include "base/san.h"
 #include "inspect/symbol.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -233,4 +234,27 @@ TEST(takes_little_stack) {
     printf("%zu bytes of stack\n", taken);
     CHECK(taken > 100);
     CHECK(taken < 8 * 1024);
+}
+
+/* ---- a module at the addresses of another one, which was unloaded ---- */
+
+static const char *name_in(void *module, const char *name, const void **at) {
+    static struct symbol symbol;
+    *at = dlsym(module, name);
+    CHECK(*at != NULL);
+    cc__symbol_find((const char *)*at + 1, &symbol);
+    return symbol.function;
+}
+
+TEST(a_module_in_the_place_of_another) {
+    const void *before, *after;
+    void *module = dlopen(FIRST_PLUGIN, RTLD_NOW);
+    CHECK(module != NULL);
+    CHECK(strcmp(name_in(module, "first_plugin", &before), "first_plugin") == 0);
+    CHECK_EQ(dlclose(module), 0);
+    CHECK((module = dlopen(SECOND_PLUGIN, RTLD_NOW)) != NULL);
+    const char *name = name_in(module, "second_plugin", &after);
+    CHECK(strcmp(name, "second_plugin") == 0);
+    if (before != after) SKIP("the second one was loaded elsewhere");
+    CHECK_EQ(dlclose(module), 0);
 }
