@@ -44,7 +44,7 @@ SCENARIO(fork_join, "a tree of tasks, leaves of 1 us; 1,024 leaves for each CPU"
 /* ---- what goes on for ever, counted for a while ---- */
 
 /* Until the fibers have spread over the workers: those are woken one after another. */
-enum { WARM_NS = 300000, WARM_CPU_NS = 10000, MEASURED_NS = 100000, FIBERS_MAX = 128 * 64 };
+enum { WARM_NS = 300000, WARM_CPU_NS = 5000, MEASURED_NS = 100000, FIBERS_MAX = 128 * 64 };
 
 static struct {
     _Alignas(128) uint64_t ops;

@@ -1,6 +1,6 @@
 """Many CPUs, by simulation: builds the model, runs its rows on 1 to 128 virtual CPUs, prints the table.
 
-  python3 bench/cpus/run.py                    all rows; half an hour
+  python3 bench/cpus/run.py                    all rows; an hour
   python3 bench/cpus/run.py pairs timers       some
   python3 bench/cpus/run.py --cpus 1,2,64
   python3 bench/cpus/run.py --publish          pastes the table into docs/performance.md and draws docs/plots/cpus.svg
