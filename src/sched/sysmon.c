@@ -1,10 +1,11 @@
 /* sysmon.c - a thread that monitors the workers while any of them works.
  *
  * While all workers are busy it ticks, every 250 us at first and ever more rarely, down to every 10 ms (after which a
- * worker counts as stuck), and samples whether there are enough workers (pressure.c). While some are busy it ticks
- * every 100 ms, and reports a worker that stays in one turn for seconds. (Fibers that wait behind a stuck worker are
- * then found by the watcher of watch.c.) When all have slept for a while, it checks for deadlocks and then sleeps
- * indefinitely; if tasks have not ended, after some more checks at increasing intervals, eight seconds in all.
+ * worker counts as stuck; 5 ms while events are awaited), samples whether there are enough workers (pressure.c), and
+ * asks those whose poll is late to poll (NEXT-1). While some are busy it ticks every 100 ms, and reports a worker that
+ * stays in one turn for seconds. (Fibers that wait behind a stuck worker are then found by the watcher of watch.c.)
+ * When all have slept for a while, it checks for deadlocks and then sleeps indefinitely; if tasks have not ended, after
+ * some more checks at increasing intervals, eight seconds in all.
  *
  *   ASLEEP --a worker goes to work--> SLOW --no worker sleeps--> FAST --one sleeps for three ticks--> SLOW
  *      ^----------------all sleep, and the checks are done----------------'
@@ -46,10 +47,10 @@ static _Atomic int32_t tid;
 /* Used by the sysmon thread only. */
 struct state {
     struct worker_sample *samples;
-    bool fast;                /* at the last tick */
-    uint64_t tick, ticked_at; /* how long until the next one; when the last one was */
-    unsigned quiet;           /* consecutive fast ticks at which a worker slept */
-    uint64_t epoch;           /* at the last tick at which all slept */
+    bool fast; /* at the last tick */
+    uint64_t tick;
+    unsigned quiet; /* consecutive fast ticks at which a worker slept */
+    uint64_t epoch; /* at the last tick at which all slept */
     uint64_t rest_since;
     unsigned checks;           /* calls of cc__upcall_quiet so far; 2: done */
     uint64_t pause;            /* before the checks are repeated although no worker has woken */
@@ -101,12 +102,15 @@ void cc__sysmon_set_stall(uint64_t ns) {
 
 /* ---- ticks ---- */
 
-static void sample_workers(struct worker_sample *samples, uint64_t now) {
+/* Returns whether a worker has had a turn since the last tick. */
+static bool sample_workers(struct worker_sample *samples, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
+    bool switched = false;
     for_all_workers(i, w) {
         uint64_t turns = cc__get(&w->core.turns);
         cc__next_poll_soon(w, now); /* NEXT-1 */
         if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
+            switched = switched || turns != samples[i].turns;
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
@@ -114,6 +118,7 @@ static void sample_workers(struct worker_sample *samples, uint64_t now) {
         samples[i].reported = true;
         cc__upcall_stalled(w, now - samples[i].since);
     }
+    return switched;
 }
 
 /* This thread was woken so much too late that the process was stopped meanwhile, by a signal or a debugger: that time
@@ -173,6 +178,12 @@ static uint64_t tick_quiet(struct state *s, uint64_t now) {
     return until < s->retry ? until : s->retry;
 }
 
+static uint64_t slowest_tick(void) {
+    const struct driver *driver = cc__drivers_blocking();
+    uint64_t pace = cc__pressure_pace();
+    return driver != NULL && driver->pending() && pace > TICK_EVENTS ? TICK_EVENTS : pace;
+}
+
 static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     if (!s->fast) {
         s->fast = true;
@@ -180,7 +191,7 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
         s->quiet = 0;
     }
     uint64_t due = cc__pressure_sample(s->samples, now);
-    uint64_t slowest = cc__pressure_pace();
+    uint64_t slowest = slowest_tick();
     if (s->tick > slowest) s->tick = slowest;
     uint64_t next = now + s->tick;
     s->tick *= 2;
@@ -195,13 +206,8 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     return now;
 }
 
-/* A worker that polls admits fibers with events before the others; sysmon can only append them to the global queue. */
-static bool polled_since(uint64_t when) {
-    for_all_workers(i, w) if (cc__get(&w->polled_at) > when) return true;
-    return false;
-}
-
-/* For when no worker sleeps: one that stays in its turn does not poll. */
+/* For when no worker sleeps and none has had a turn: one that has polls, if it is asked to, and admits fibers with
+ * events before the others. Here they can only be appended to the global queue. */
 static void poll_driver(uint64_t now) {
     const struct driver *driver = cc__drivers_blocking();
     struct link list;
@@ -228,12 +234,11 @@ static void maintain(struct state *s, uint64_t now) {
 /* Returns when to tick next. */
 static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* only answers requests */
-    sample_workers(s->samples, now);
+    bool switched = sample_workers(s->samples, now);
     maintain(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
-    if (!somebody_sleeps && !polled_since(s->ticked_at)) poll_driver(now);
+    if (!somebody_sleeps && !switched) poll_driver(now);
     if (somebody_sleeps) cc__idle_check_timers(now);
-    s->ticked_at = now;
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);
