@@ -8,7 +8,7 @@
  * all later ones, returns ECANCELED until the fiber leaves the scope. The operation has then not taken place: nothing
  * was sent, received, taken or joined. An operation that need not wait succeeds as usual: a loop that never waits must
  * check cc_cancelled. Some check by themselves: calls on descriptors, connections and files after 64 calls without a
- * wait or a yield (cc_fd.h), sleeps and tickers always.
+ * wait or a yield (cc_fd.h), cc_ticker_wait always.
  */
 #ifndef CCC_CC_NURSERY_H
 #define CCC_CC_NURSERY_H

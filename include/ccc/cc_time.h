@@ -75,8 +75,8 @@ static inline bool cc_deadline_has_passed(CCDeadline d) {
  * would have to wake for timers more than 3,000 times a second (CC_TIMER_SLACK_US, ccc(7)), and by a turn or two of
  * other fibers while all workers are busy, or some 10 ms when their turns have just become longer. ECANCELED: the
  * caller, a fiber or an OS thread in a block, is cancelled (cc_nursery.h), or is a fiber and the runtime shuts down;
- * ENOMEM: no memory for a fiber's timer. A time in the past returns at once; a fiber that goes on with such sleeps
- * yields from time to time; without a deadline a fiber sleeps until it is cancelled. Any context; switches. */
+ * ENOMEM: no memory for a fiber's timer. A time in the past returns at once; without a deadline a fiber sleeps until
+ * it is cancelled. Any context; switches. */
 CC_API int cc_sleep_ms(uint64_t ms);
 CC_API int cc_sleep_until(CCDeadline deadline);
 static inline int cc_sleep_s(uint64_t s) {

@@ -4,8 +4,6 @@
 #include "os/clock.h"
 #include "wait/arm.h"
 
-#include <ccc/cc_nursery.h>
-#include <ccc/cc_sched.h>
 #include <errno.h>
 
 uint64_t cc_now_ns(void) {
@@ -23,23 +21,9 @@ CCDeadline cc_after_ms(uint64_t ms) {
     return cc_after_ns(ms < UINT64_MAX / 1000000 ? ms * 1000000 : UINT64_MAX);
 }
 
-/* Two polls: a fiber that makes up for a few late sleeps goes on, which keeps what it starts together. Measured: with a
- * yield each time bench/work/service_30k takes a third more CPU time. */
-enum { BEHIND_NS = 100 * 1000 };
-
-/* A loop whose sleeps never have to wait, a ticker that is behind, say, must not starve others, or outlive its
- * cancellation. */
-static int pass_by(uint64_t now) {
-    int rc = cc_check_cancel();
-    struct worker *w = cc__worker();
-    if (rc == 0 && cc__sched_current(w) != NULL && now > cc__get(&w->polled_at) + BEHIND_NS) cc_yield();
-    return rc;
-}
-
 int cc_sleep_until(CCDeadline deadline) {
     uint64_t until = cc__wait_deadline(deadline);
-    uint64_t now = cc__clock_look();
-    if (now >= until) return pass_by(now);
+    if (cc__clock_look() >= until) return 0;
     struct waiter waiter;
     int rc = cc__waiter_init(&waiter, cc__worker(), until);
     if (rc != 0) return rc;
