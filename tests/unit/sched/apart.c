@@ -124,7 +124,7 @@ TEST(not_a_cpu) {
 enum { BURSTS = 100, TASKS = 8 };
 
 static int n_cpus;
-static _Atomic unsigned restricted, ran;
+static _Atomic unsigned restricted, ran, woken;
 
 static void *task(void *arg) {
     if (cpus_of(0) != n_cpus) restricted++;
@@ -140,6 +140,7 @@ static void *bursts(void *arg) {
         CC_NURSERY(n) {
             for (int k = 0; k < TASKS; k++) CHECK_EQ(cc_nursery_spawn(n, task, NULL), 0);
         }
+        if (cc__get(&cc__sched.idle.apart) != UINT32_MAX) woken++;
     }
     return arg;
 }
@@ -160,7 +161,7 @@ TEST(no_fiber_runs_restricted) {
     CHECK_EQ(cc_run(bursts, NULL, NULL), 0);
     CHECK_EQ(ran, BURSTS * TASKS);
     CHECK_EQ(restricted, 0);
-    CHECK(cc__get(&cc__sched.idle.apart) != UINT32_MAX); /* some were woken so */
+    CHECK(woken > 0); /* some were kept apart; on a busy machine not in each burst */
     CHECK_EQ(cc_runtime_shutdown(10000), 0);
     check_threads();
 }
