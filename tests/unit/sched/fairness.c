@@ -319,7 +319,7 @@ TEST_WORKERS(threads_beside_a_pair) {
 
 /* After short turns the next poll is planned 256 turns ahead. If turns become long, that is half a second: sysmon asks
  * for the poll. Sixty turns are 120 ms, in which sysmon gets a CPU on a busy machine, too. */
-enum { LONG_NS = 2 * 1000 * 1000, LONG_TURNS = 60, BUSY = 20 };
+enum { LONG_NS = 2 * 1000 * 1000, LONG_TURNS = 60, BUSY = 100 };
 static _Atomic uint64_t turn_ns;
 static _Atomic long turns_at_write;
 static int ends[2];
