@@ -49,7 +49,7 @@ int cc_ticker_wait_try(CCTicker *t) {
 enum { BEHIND_NS = 100 * 1000 };
 
 /* A loop whose ticker is always behind must not starve others, or outlive its cancellation. */
-static int pass_by(uint64_t now) {
+static int check_and_yield(uint64_t now) {
     int rc = cc_check_cancel();
     struct worker *w = cc__worker();
     if (rc == 0 && cc__sched_current(w) != NULL && now > cc__get(&w->polled_at) + BEHIND_NS) cc_yield();
@@ -60,7 +60,7 @@ int cc_ticker_wait(CCTicker *t) {
     if (!valid(t)) return EINVAL;
     for (;;) {
         uint64_t now = cc__clock_look(), next = cc__get(next_of(t));
-        int rc = now >= next ? pass_by(now) : cc_sleep_until((CCDeadline){next});
+        int rc = now >= next ? check_and_yield(now) : cc_sleep_until((CCDeadline){next});
         if (rc == 0) rc = cc_ticker_wait_try(t);
         if (rc != EAGAIN) return rc; /* else another caller has taken it */
     }
