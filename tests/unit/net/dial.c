@@ -43,6 +43,8 @@ static void add_addr(CCAddr addr) {
 static CCListener *good, *full;
 static CCConn *fillers[64];
 static size_t filled;
+static int bound[8];
+static size_t bound_count;
 
 static CCAddr good_addr(void) {
     CCAddr addr;
@@ -50,12 +52,17 @@ static CCAddr good_addr(void) {
     return addr;
 }
 
+/* A socket that is bound and does not listen: its port refuses, and no other program can listen there meanwhile. */
 static CCAddr refusing_addr(void) {
-    CCListener *l;
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof in;
     CCAddr addr;
-    CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:0", NULL), 0);
-    CHECK_EQ(cc_listener_addr(l, &addr), 0);
-    cc_listener_close(l);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    CHECK_EQ(getsockname(fd, (struct sockaddr *)&in, &size), 0);
+    CHECK_EQ(cc_addr_from_sockaddr(&addr, (struct sockaddr *)&in, size), 0);
+    CHECK(bound_count < sizeof bound / sizeof bound[0]);
+    bound[bound_count++] = fd;
     return addr;
 }
 
@@ -82,6 +89,7 @@ static void start(void) {
 
 static void finish(void) {
     for (size_t i = 0; i < filled; i++) cc_close(fillers[i]);
+    while (bound_count > 0) CHECK_EQ(close(bound[--bound_count]), 0);
     cc_listener_close(full);
     cc_listener_close(good);
     cc_resolve_hook(NULL, NULL);
