@@ -102,7 +102,7 @@ void cc__sysmon_set_stall(uint64_t ns) {
 
 /* ---- ticks ---- */
 
-/* Returns whether a worker has had a turn since the last tick. */
+/* Returns whether a turn has begun within TICK_EVENTS: ticks can be closer together than turns. */
 static bool sample_workers(struct worker_sample *samples, uint64_t now) {
     uint64_t stall = cc__get(&stall_ns);
     bool switched = false;
@@ -114,6 +114,7 @@ static bool sample_workers(struct worker_sample *samples, uint64_t now) {
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
+        switched = switched || now - samples[i].since < TICK_EVENTS;
         if (stall == 0 || samples[i].reported || now - samples[i].since < stall) continue;
         samples[i].reported = true;
         cc__upcall_stalled(w, now - samples[i].since);
@@ -206,8 +207,8 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
     return now;
 }
 
-/* For when no worker sleeps and none has had a turn: one that has polls, if it is asked to, and admits fibers with
- * events before the others. Here they can only be appended to the global queue. */
+/* For when no worker sleeps and none has begun a turn of late: one that has polls, if it is asked to, and admits fibers
+ * with events before the others. Here they can only be appended to the global queue. */
 static void poll_driver(uint64_t now) {
     const struct driver *driver = cc__drivers_blocking();
     struct link list;
