@@ -170,7 +170,7 @@ CC_API CC_MUST_CHECK int cc_process_run(const CCProcessOptions *options, CCProce
 /* Frees what was collected. NULL is allowed. Any context; does not switch. */
 CC_API void cc_process_run_free(CCProcessRun *run);
 
-/* The arm of a select, CC_EXITED(process, status_pointer, where), is in cc_select.h. */
+/* The arms of a select: CC_EXITED(process, status_pointer, where) in cc_select.h, CC_ON_EXITED in cc_when.h. */
 
 CC_END_DECLS
 

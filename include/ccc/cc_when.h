@@ -19,9 +19,9 @@
  * cc_cancelled.
  *
  * The block panics with a message on a pointer to a value of the wrong size, an empty task handle, an uninitialised
- * ticker, a NULL event, semaphore or nursery, a child that waits for its own nursery, too many arms, and out of memory;
- * and on a closed channel of a CC_ON_RECV or CC_ON_SEND without a CC_ON_CLOSED in the block. Any context; switches,
- * unless there is a CC_ON_DEFAULT.
+ * ticker, a NULL event, semaphore, nursery or process, a child that waits for its own nursery, too many arms, and out
+ * of memory; and on a closed channel of a CC_ON_RECV or CC_ON_SEND without a CC_ON_CLOSED in the block. Any context;
+ * switches, unless there is a CC_ON_DEFAULT.
  */
 #ifndef CCC_CC_WHEN_H
 #define CCC_CC_WHEN_H
@@ -98,6 +98,10 @@ CC_BEGIN_DECLS
  * CC_NURSERY. cc_nursery_wait in the body returns their failure and runs the exit hooks; it does not wait for children
  * unless more are started. */
 #define CC_ON_NURSERY_END(nursery) CC__ON(cc_when_nursery_end_(CC__WHEN, CC__POINTER_TO(CCNursery, nursery)))
+
+/* The process (cc_process.h) has ended. status_pointer: a CCProcessStatus *, or NULL. */
+#define CC_ON_EXITED(process, status_pointer) \
+    CC__ON(cc_when_exited_(CC__WHEN, CC__POINTER_TO(CCProcess, process), (status_pointer)))
 
 /* The caller is cancelled. */
 #define CC_ON_CANCEL() CC__ON(cc_when_kind_(CC__WHEN, CC_CASE_CANCEL))
@@ -225,6 +229,12 @@ static inline bool cc_when_acquire_(CCWhen *when, size_t room, CCSem *sem) {
 }
 static inline bool cc_when_nursery_end_(CCWhen *when, size_t room, CCNursery *nursery) {
     cc_when_add_(when, room, CC_CASE_NURSERY_END)->nursery = nursery;
+    return false;
+}
+static inline bool cc_when_exited_(CCWhen *when, size_t room, CCProcess *process, struct CCProcessStatus *result) {
+    CCCase *c = cc_when_add_(when, room, CC_CASE_EXITED);
+    c->process = process;
+    c->value = result;
     return false;
 }
 static inline bool cc_when_tick_(CCWhen *when, size_t room, CCTicker *ticker) {

@@ -88,12 +88,13 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     cc__out(out, "\n");
 }
 
-static void print_cycle(struct out *out) {
+/* Among fibers; of OS threads the lines above name what each waits for, and who holds it. */
+static void print_cycle(struct out *out, bool fibers) {
     enum { SHOWN = 16 };
     struct graph_wait cycle[SHOWN];
     unsigned length = cc__graph_cycle(cycle, SHOWN, true);
     if (length == 0) {
-        cc__out(out, "no cycle of waits was found: nothing will ever complete these waits\n");
+        cc__out(out, "%snothing will ever complete these waits\n", fibers ? "no cycle of waits was found: " : "");
         return;
     }
     cc__out(out, "a cycle of %u wait%s:\n", length, cc__out_s(length));
@@ -134,7 +135,7 @@ static void report(FILE *file) {
     cc__dump_blocked(&out, survey.now);
     cc__dump_nurseries(&out);
     if (cc__trace_on(TRACE_INBOX_DUMP)) cc__dump_inboxes(&out, DUMP_INBOX_SHOWN);
-    print_cycle(&out);
+    print_cycle(&out, survey.fibers > 0);
     cc__graph_end();
     cc__dump_events_all(&out);
     cc__survey_free(&survey);

@@ -342,7 +342,8 @@ static void read_workers(const CCRuntimeConfig *c, struct config *config) {
     config->adapts = min == 0 && workers > 1;
     config->min_workers = at_most(workers, min != 0 ? min : cpus);
     if (config->sim_seed == 0) return;
-    if (set) cc__warn("a simulation has one worker: CC_WORKERS and CC_MAX_WORKERS do not count");
+    static _Atomic uint32_t said; /* a program may run thousands of simulations */
+    if (set && !cc__swap(&said, 1)) cc__warn("a simulation has one worker: CC_WORKERS and CC_MAX_WORKERS do not count");
     config->workers = config->min_workers = config->max_workers = 1;
 }
 

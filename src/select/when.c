@@ -25,6 +25,8 @@ static const char *wrong_with(const CCCase *c) {
         return "the semaphore is NULL";
     case CC_CASE_NURSERY_END:
         return "the nursery is NULL";
+    case CC_CASE_EXITED:
+        return "the process is NULL";
     default:
         return "it is no arm";
     }

@@ -280,6 +280,11 @@ static void channels_(void) {
             MUST(CC_WHEN_ERROR == 0);
         }
     }
+    CC_WHEN {
+        if (process != NULL) CC_ON_EXITED(process, &status) {
+            }
+        CC_ON_DEFAULT() {}
+    }
     MUST(cc_nursery_free(nursery) == 0);
     cc_chan_free(signals);
     value = 6;

@@ -140,6 +140,10 @@ int tries(IntChan ints, IntChanTx tx, IntChanRx rx, CCChan *ch, CCWakeKey key, C
         }
     }
     /* As pointers older C compilers only warn of these. */
+#elif REFUSED == 34
+    CC_WHEN {
+        CC_ON_EXITED(&handle, NULL) {}
+    }
 #elif REFUSED == 25 && defined(__cplusplus)
     rc += PointReply_recv(&reply, &o);
 #elif REFUSED == 26 && defined(__cplusplus)

@@ -208,6 +208,14 @@ static void *arms(void *arg) {
     default:
         CHECK(false);
     }
+    bool ended = false;
+    CC_WHEN {
+        CC_ON_EXITED(p, NULL) {
+            ended = true;
+        }
+        CC_ON_AFTER_MS(2) {}
+    }
+    CHECK(!ended);
     CHECK_EQ(cc_process_close(p, 0), 0);
     for (int round = 0; round < 2; round++) { /* waiting, and when it is known */
         status = (CCProcessStatus){.code = -7};
@@ -218,6 +226,12 @@ static void *arms(void *arg) {
             CHECK(false);
         }
         CHECK(status.code == 4 && where == 0);
+    }
+    status.code = -7;
+    CC_WHEN {
+        CC_ON_EXITED(p, &status) {
+            CHECK(CC_WHEN_ERROR == 0 && status.code == 4);
+        }
     }
     cc_process_free(p);
     size_t chosen;

@@ -602,6 +602,12 @@ static void no_sem(void *sem) {
     }
 }
 
+static void no_process(void *process) {
+    CC_WHEN {
+        CC_ON_EXITED((CCProcess *)process, NULL) {}
+    }
+}
+
 /* The arm before it is ready: it does not happen. */
 static void no_event_beside(void *sem) {
     CC_WHEN {
@@ -655,6 +661,7 @@ static void *misuse_body(void *unused) {
     expect_panic(no_ticker, NULL, "CC_WHEN: arm 1 of 1: there is no task; or no ticker, which cc_ticker_init makes");
     expect_panic(no_event, NULL, "CC_WHEN: arm 1 of 1: the event is NULL");
     expect_panic(no_sem, NULL, "CC_WHEN: arm 1 of 1: the semaphore is NULL");
+    expect_panic(no_process, NULL, "CC_WHEN: arm 1 of 1: the process is NULL");
     CCSem sem = CC_SEM_INIT(1);
     expect_panic(no_event_beside, &sem, "CC_WHEN: arm 2 of 2: the event is NULL");
     CHECK_EQ(cc_sem_acquire_try(&sem), 0);
