@@ -1,8 +1,7 @@
-/* symbol.c - symbol lookup by libbacktrace, then by the dynamic linker.
+/* symbol.c - symbol lookup by libbacktrace, then in the table of the dynamic linker.
  *
  * libbacktrace cannot free what it has read: there is one state, kept for ever, in memory that it maps itself. It knows
- * the modules that were loaded at its first use; for later ones, also where an earlier one was, the dynamic linker is
- * used.
+ * the modules that were loaded at its first use; for later ones, also where an earlier one was, that table is used.
  */
 #include "inspect/symbol.h"
 
@@ -11,11 +10,10 @@
 #include "base/san.h"
 #include "fiber/cxx.h"
 #include "fiber/stack.h"
+#include "inspect/linux/module.h"
 #include "os/thread.h"
 #include "sched/sched.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,40 +91,18 @@ static int take_tree(void *data, uintptr_t pc, const char *file, int line, const
 
 enum { MODULES = 512 }; /* with more of them all are taken for known */
 
-static struct module {
-    uintptr_t begin; /* as dladdr has it */
-    uint32_t name;   /* a hash of it; 0: any, for the program itself */
-} modules[MODULES];
+static struct module modules[MODULES];
 static size_t module_count;
 
-static uint32_t hash_of(const char *path) {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (const char *c = last_component(path); *c != '\0'; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
-    return hash | 1;
-}
-
-static int note_module(struct dl_phdr_info *info, size_t size, void *arg) {
-    (void)size, (void)arg;
-    uintptr_t lowest = UINTPTR_MAX, page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    for (unsigned i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_vaddr < lowest)
-            lowest = info->dlpi_phdr[i].p_vaddr;
-    if (module_count < MODULES)
-        modules[module_count++] = (struct module){(info->dlpi_addr + lowest) & ~(page - 1),
-                                                  info->dlpi_name[0] != '\0' ? hash_of(info->dlpi_name) : 0};
-    return 0;
-}
-
-static bool is_known(const Dl_info *info) {
-    for (size_t i = 0; i < module_count; i++)
-        if (modules[i].begin == (uintptr_t)info->dli_fbase)
-            return modules[i].name == 0 || modules[i].name == hash_of(info->dli_fname);
-    return module_count == MODULES;
+static bool is_known(const struct module *module) {
+    for (size_t i = 0; i < module_count && i < MODULES; i++)
+        if (modules[i].begin == module->begin) return modules[i].id == module->id;
+    return module_count > MODULES;
 }
 
 static void *read_modules(void *arg) {
     cc__san_ignore_writes(true);
-    (void)dl_iterate_phdr(note_module, NULL);
+    module_count = cc__modules(modules, MODULES);
     struct backtrace_state *made = backtrace_create_state(NULL, 1, ignore_error, NULL);
     if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, take_tree, ignore_error, NULL);
     cc__san_ignore_writes(false);
@@ -183,13 +159,11 @@ static void take_name(void *data, uintptr_t pc, const char *name, uintptr_t valu
     if (pc >= value) symbol->function_offset = pc + 1 - value;
 }
 
-/* The entries of `out` are empty; returns how many are filled. */
-static unsigned look_up(uintptr_t pc, struct symbol *out, unsigned max) {
+/* The entries of `out` are empty; returns how many are filled. module: NULL if there is none. */
+static unsigned look_up(uintptr_t pc, const struct module *module, struct symbol *out, unsigned max) {
     struct found found = {out, 0, max};
-    Dl_info info;
     pthread_once(&once, create_state);
-    if (state == NULL) return 0;
-    if (dladdr((const void *)pc, &info) != 0 && info.dli_fname != NULL && !is_known(&info)) return 0;
+    if (state == NULL || (module != NULL && !is_known(module))) return 0;
     /* libbacktrace orders threads by atomics that the race detector does not see. */
     cc__san_ignore_writes(true);
     (void)backtrace_pcinfo(state, pc, take_line, ignore_error, &found);
@@ -207,29 +181,30 @@ static unsigned look_up(uintptr_t pc, struct symbol *out, unsigned max) {
 
 struct lookup {
     uintptr_t pc;
+    const struct module *module;
     struct symbol *out;
     unsigned max, count;
 };
 
 static void *look_up_there(void *arg) {
     struct lookup *l = arg;
-    l->count = look_up(l->pc, l->out, l->max);
+    l->count = look_up(l->pc, l->module, l->out, l->max);
     return NULL;
 }
 
 /* The functions of a file are read when the first of them is asked for, by a function that calls itself for each block
  * inside another: on a thread of its own, if the stack is small. 0: also if that cannot be created, or descriptors are
  * lacking; the next call tries again. */
-static unsigned ask_debug_information(uintptr_t pc, struct symbol *out, unsigned max) {
-    struct lookup lookup = {pc, out, max, 0};
+static unsigned ask_debug_information(uintptr_t pc, const struct module *module, struct symbol *out, unsigned max) {
+    struct lookup lookup = {pc, module, out, max, 0};
     pthread_t thread;
     if (!cc__get(&created) && lacks_descriptors()) return 0;
-    if (!stack_is_small()) return look_up(pc, out, max);
+    if (!stack_is_small()) return look_up(pc, module, out, max);
     if (cc__thread_start_deaf(&thread, look_up_there, &lookup) == 0) cc__thread_join(thread);
     return lookup.count;
 }
 #else
-#define ask_debug_information(pc, out, max) 0
+#define ask_debug_information(pc, module, out, max) 0
 #endif
 
 /* ---- names of C++ ---- */
@@ -246,19 +221,19 @@ static void demangle(struct symbol *symbol) {
 unsigned cc__symbol_find_inlined(const void *return_address, struct symbol *out, unsigned max) {
     CC_KEEP_ERRNO;
     uintptr_t pc = (uintptr_t)return_address - 1; /* within the call instruction */
-    Dl_info info;
+    struct module module;
+    char name[sizeof out->module] = "";
     memset(out, 0, max * sizeof *out);
-    unsigned count = return_address != NULL ? ask_debug_information(pc, out, max) : 0;
+    bool has_module = return_address != NULL && cc__module_of(pc, &module, name, sizeof name);
+    unsigned count = return_address != NULL ? ask_debug_information(pc, has_module ? &module : NULL, out, max) : 0;
     if (count == 0) count = 1;
-    if (return_address != NULL && dladdr((const void *)pc, &info) != 0 && info.dli_fname != NULL) {
-        for (unsigned i = 0; i < count; i++) {
-            copy_text(out[i].module, sizeof out[i].module, last_component(info.dli_fname));
-            out[i].offset = (uintptr_t)return_address - (uintptr_t)info.dli_fbase;
-        }
-        if (out[0].function[0] == '\0' && info.dli_sname != NULL) {
-            copy_text(out[0].function, sizeof out[0].function, info.dli_sname);
-            out[0].function_offset = (uintptr_t)return_address - (uintptr_t)info.dli_saddr;
-        }
+    for (unsigned i = 0; has_module && i < count; i++) {
+        memcpy(out[i].module, name, sizeof name);
+        out[i].offset = (uintptr_t)return_address - module.begin;
+    }
+    if (has_module && out[0].function[0] == '\0') {
+        uintptr_t function = cc__module_function(pc, out[0].function, sizeof out[0].function);
+        if (function != 0) out[0].function_offset = (uintptr_t)return_address - function;
     }
     if (out[0].file[0] == '\0') out[0].ours = strncmp(out[0].function, "cc_", 3) == 0;
     if (strncmp(out[0].function, "cc__", 4) == 0) out[0].ours = true; /* assembly: its path has another form */

@@ -8,7 +8,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -257,4 +259,92 @@ TEST(a_module_in_the_place_of_another) {
     CHECK(strcmp(name, "second_plugin") == 0);
     if (before != after) SKIP("the second one was loaded elsewhere");
     CHECK_EQ(dlclose(module), 0);
+}
+
+/* As when a program loads a library that was built again: name and address are those of the first one. */
+static void copy_file(const char *from, const char *to) {
+    char bytes[4096];
+    FILE *in = fopen(from, "r"), *out = fopen(to, "w");
+    CHECK(in != NULL && out != NULL);
+    for (size_t n; (n = fread(bytes, 1, sizeof bytes, in)) > 0;) CHECK_EQ(fwrite(bytes, 1, n, out), n);
+    CHECK_EQ(fclose(in) + fclose(out), 0);
+}
+
+TEST(a_module_that_was_built_again) {
+    char dir[] = "/tmp/ccc-symbol-XXXXXX", path[64], text[256];
+    const void *before, *after;
+    CHECK(mkdtemp(dir) != NULL);
+    snprintf(path, sizeof path, "%s/plugin.so", dir);
+    copy_file(FIRST_PLUGIN, path);
+    void *module = dlopen(path, RTLD_NOW);
+    CHECK(module != NULL);
+    CHECK(strcmp(name_in(module, "first_plugin", &before), "first_plugin") == 0);
+    CHECK_EQ(dlclose(module) + unlink(path), 0);
+    copy_file(SECOND_PLUGIN, path);
+    CHECK((module = dlopen(path, RTLD_NOW)) != NULL);
+    CHECK(strcmp(name_in(module, "second_plugin", &after), "second_plugin") == 0);
+    cc__symbol_text((const char *)after + 1, text, sizeof text);
+    CHECK(strncmp(text, "second_plugin+0x1 (plugin.so+0x", 31) == 0);
+    CHECK_EQ(dlclose(module) + unlink(path) + rmdir(dir), 0);
+    if (before != after) SKIP("the second one was loaded elsewhere");
+}
+
+/* ---- while libraries are loaded and unloaded ---- */
+
+static void *load_slowly(void *arg) {
+    void *module = dlopen(SECOND_PLUGIN, RTLD_NOW);
+    CHECK(module != NULL);
+    CHECK_EQ(dlclose(module), 0);
+    return arg;
+}
+
+/* Sysmon asks for names: it must not wait for a constructor, which may wait for a fiber. */
+TEST(a_library_whose_constructor_waits) {
+    pthread_t thread;
+    int tells[2], waits_for[2];
+    char numbers[32];
+    CHECK_EQ(pipe(waits_for) + pipe(tells), 0);
+    void *module = dlopen(FIRST_PLUGIN, RTLD_NOW);
+    CHECK(module != NULL);
+    const void *there = dlsym(module, "first_plugin");
+    snprintf(numbers, sizeof numbers, "%d %d", tells[1], waits_for[0]);
+    CHECK_EQ(setenv("PLUGIN_TELLS_AND_WAITS", numbers, 1), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, load_slowly, NULL), 0);
+    char byte;
+    CHECK_EQ(read(tells[0], &byte, 1), 1); /* it holds the lock of the dynamic linker */
+    struct symbol symbol;
+    cc__symbol_find((const char *)there + 1, &symbol);
+    CHECK(strcmp(symbol.function, "first_plugin") == 0);
+    CHECK_EQ(write(waits_for[1], "x", 1), 1);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_EQ(dlclose(module), 0);
+}
+
+static _Atomic bool over;
+
+static void *load_and_unload(void *arg) {
+    while (!over) {
+        void *module = dlopen(arg, RTLD_NOW);
+        CHECK(module != NULL);
+        CHECK_EQ(dlclose(module), 0);
+    }
+    return NULL;
+}
+
+TEST(while_libraries_come_and_go) {
+    pthread_t threads[2];
+    void *module = dlopen(FIRST_PLUGIN, RTLD_NOW);
+    CHECK(module != NULL);
+    const void *there = dlsym(module, "first_plugin");
+    CHECK_EQ(dlclose(module), 0);
+    CHECK_EQ(pthread_create(&threads[0], NULL, load_and_unload, (void *)(uintptr_t)FIRST_PLUGIN), 0);
+    CHECK_EQ(pthread_create(&threads[1], NULL, load_and_unload, (void *)(uintptr_t)SECOND_PLUGIN), 0);
+    char text[256];
+    for (long i = 0; i < test_rounds(200, 20000); i++) {
+        cc__symbol_text((const char *)there + 1, text, sizeof text);
+        bool first = strncmp(text, "first_plugin", 12) == 0, second = strncmp(text, "second_plugin", 13) == 0;
+        CHECK(first || second || strncmp(text, "0x", 2) == 0 || strstr(text, ".so+0x") != NULL);
+    }
+    over = true;
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
 }
