@@ -14,6 +14,9 @@
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "inspect/waits.h"
+#include "os/clock.h"
+#include "os/futex.h"
+#include "os/thread.h"
 #include "record/record.h"
 #include "sched/idle.h"
 #include "trace/trace.h"
@@ -62,11 +65,32 @@ bool cc__upcall_unfinished(void) {
     return cc__sched_active() != 0 || cc__blocked_waits_forever();
 }
 
-/* Buffered output should not be lost; a stream that another thread has locked is skipped. */
+/* ---- buffered output ---- */
+
+enum { FLUSH_NS = 1000 * 1000 * 1000 };
+static _Atomic uint32_t flushed;
+
+/* A stream that another thread has locked is skipped. */
 static void flush(FILE *stream) {
     if (ftrylockfile(stream) != 0) return;
     (void)fflush(stream);
     funlockfile(stream);
+}
+
+static void *flush_streams(void *arg) {
+    flush(stdout);
+    flush(stderr);
+    cc__set_release(&flushed, 1);
+    cc__futex_wake(&flushed, 1);
+    return arg;
+}
+
+/* It should not be lost, but perhaps nobody reads it: so another thread writes it. */
+static void flush_or_give_up(void) {
+    pthread_t thread;
+    uint64_t until = cc__clock_now() + FLUSH_NS;
+    if (cc__thread_start_deaf(&thread, flush_streams, NULL) != 0) (void)flush_streams(NULL);
+    while (cc__get_acquire(&flushed) == 0 && cc__clock_now() < until) cc__futex_wait(&flushed, 0, until);
 }
 
 /* The pthread mutexes that the fiber holds, and the fibers that could end its wait for a channel. For other waits the
@@ -180,8 +204,7 @@ void cc__upcall_stuck(void) {
     cc__record_save(true);
     cc__exit_message_write();
     if (!ends) return;
-    flush(stdout);
-    flush(stderr);
+    flush_or_give_up();
     cc__san_exit();
     _exit((int)cc__get(&deadlock.status));
 }

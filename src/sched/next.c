@@ -17,8 +17,8 @@
  * leave one more unfinished.
  *
  * NEXT-1  A runnable fiber gets its turn after a bounded number of turns of others on the worker that holds it,
- *         wherever it is queued. While all workers are busy, a poll is no later than the end of the turn in which a
- *         tick of sysmon finds it POLL_LATE_NS late.
+ *         wherever it is queued. While all workers are busy, or an island is, a poll is no later than the end of the
+ *         turn in which a tick of sysmon finds it POLL_LATE_NS late.
  * NEXT-2  Fibers whose descriptors have events get their turns in the order of the events, as far as one worker polls
  *         them: at turn `events_turn` all earlier ones have had theirs, and until then new ones join the FIFO's end.
  */

@@ -2,10 +2,10 @@
  *
  * While all workers are busy it ticks, every 250 us at first and ever more rarely, down to every 10 ms (after which a
  * worker counts as stuck; 5 ms while events are awaited), samples whether there are enough workers (pressure.c), and
- * asks those whose poll is late to poll (NEXT-1). While some are busy it ticks every 100 ms, and reports a worker that
- * stays in one turn for seconds. (Fibers that wait behind a stuck worker are then found by the watcher of watch.c.)
- * When all have slept for a while, it checks for deadlocks and then sleeps indefinitely; if tasks have not ended, after
- * some more checks at increasing intervals, eight seconds in all.
+ * asks those whose poll is late to poll (NEXT-1). While some are busy it ticks every 100 ms, 10 ms if an island is, and
+ * reports a worker that stays in one turn for seconds. (Fibers that wait behind a stuck worker are then found by the
+ * watcher of watch.c.) When all have slept for a while, it checks for deadlocks and then sleeps indefinitely; if tasks
+ * have not ended, after some more checks at increasing intervals, eight seconds in all.
  *
  *   ASLEEP --a worker goes to work--> SLOW --no worker sleeps--> FAST --one sleeps for three ticks--> SLOW
  *      ^----------------all sleep, and the checks are done----------------'
@@ -47,7 +47,8 @@ static _Atomic int32_t tid;
 /* Used by the sysmon thread only. */
 struct state {
     struct worker_sample *samples;
-    bool fast; /* at the last tick */
+    bool fast;        /* at the last tick */
+    bool island_runs; /* one has had a turn between the last two ticks */
     uint64_t tick;
     unsigned quiet; /* consecutive fast ticks at which a worker slept */
     uint64_t epoch; /* at the last tick at which all slept */
@@ -103,14 +104,17 @@ void cc__sysmon_set_stall(uint64_t ns) {
 /* ---- ticks ---- */
 
 /* Returns whether a turn has begun within TICK_EVENTS: ticks can be closer together than turns. */
-static bool sample_workers(struct worker_sample *samples, uint64_t now) {
+static bool sample_workers(struct state *s, uint64_t now) {
+    struct worker_sample *samples = s->samples;
     uint64_t stall = cc__get(&stall_ns);
     bool switched = false;
+    s->island_runs = false;
     for_all_workers(i, w) {
         uint64_t turns = cc__get(&w->core.turns);
         cc__next_poll_soon(w, now); /* NEXT-1 */
         if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
             switched = switched || turns != samples[i].turns;
+            s->island_runs = s->island_runs || (turns != samples[i].turns && cc__worker_is_island(w));
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
@@ -235,7 +239,7 @@ static void maintain(struct state *s, uint64_t now) {
 /* Returns when to tick next. */
 static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__sched.simulated) return UINT64_MAX; /* only answers requests */
-    bool switched = sample_workers(s->samples, now);
+    bool switched = sample_workers(s, now);
     maintain(s, now);
     bool somebody_sleeps = want_idle(cc__get_seq(&cc__sched.want)) != 0;
     if (!somebody_sleeps && !switched) poll_driver(now);
@@ -243,7 +247,8 @@ static uint64_t tick(struct state *s, uint64_t now) {
     if (cc__get_seq(&cc__sysmon.mode) == SYSMON_FAST) return tick_fast(s, now, somebody_sleeps);
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);
-    return somebody_sleeps ? now + TICK_SLOW : now;
+    if (!somebody_sleeps) return now;
+    return now + (s->island_runs ? cc__pressure_pace() : TICK_SLOW); /* NEXT-1: no sleeper polls for an island */
 }
 
 static void *sysmon_main(void *arg) { /* SYSMON-2 */

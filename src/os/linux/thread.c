@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -191,13 +192,28 @@ void cc__thread_keep_off_configure(bool on) {
     off = !on;
 }
 
-/* The mask of a thread, if `less` of the system's CPUs are missing in it. */
+/* How many CPUs the system has, as in "0-3,6"; -1: unknown. Not by sysconf: if it cannot read this file, it counts the
+ * calling thread's mask instead. */
+static int count_cpus(void) {
+    char text[256], *at = text;
+    int fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC), count = 0;
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) (void)close(fd);
+    if (n <= 0) return -1;
+    text[n] = '\0';
+    do {
+        long first = strtol(at, &at, 10), last = *at == '-' ? strtol(at + 1, &at, 10) : first;
+        count += (int)(last - first) + 1;
+    } while (*at++ == ',');
+    return count;
+}
+
+/* The mask of a thread, if `less` of the system's CPUs are missing in it. They are counted once: if some are added or
+ * removed later, no mask is changed any more. */
 static bool get_mask(int id, cpu_set_t *set, int less) {
     static _Atomic int known; /* 0: not counted yet */
-    if (sched_getaffinity(id, sizeof *set, set) != 0) return false;
-    int count = CPU_COUNT(set) + less;
-    if (count != known) known = (int)sysconf(_SC_NPROCESSORS_ONLN); /* also when CPUs were added or removed */
-    return count == known;
+    if (known == 0) known = count_cpus();
+    return sched_getaffinity(id, sizeof *set, set) == 0 && CPU_COUNT(set) + less == known;
 }
 
 bool cc__thread_keep_off(int id, int cpu) {

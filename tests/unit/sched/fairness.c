@@ -404,3 +404,29 @@ TEST(polls_when_turns_become_long) {
     for (int i = 0; i < 2; i++) CHECK_EQ(close(ends[i]), 0);
     if (too_busy) SKIP("the worker lost its CPU in almost every round");
 }
+
+/* The same on an island while all workers sleep, when sysmon would tick every 100 ms: 25 turns a round, on average. */
+static void *island_turns_become_long(void *arg) {
+    enum { ISLAND_ROUNDS = 12, ISLAND_TURNS = 15 };
+    CCTask tasks[BUSY];
+    long turns = 0;
+    for (int i = 0; i < BUSY; i++) tasks[i] = cc_fiber_spawn_task(yield_in_turns, NULL);
+    for (int i = 0; i < ISLAND_ROUNDS; i++) {
+        cc__set(&turn_ns, 0);
+        for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 100 * 1000;) cc_yield();
+        turns += sleep_in_long_turns();
+    }
+    cc__set(&stop, true);
+    for (int i = 0; i < BUSY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK(turns <= ISLAND_ROUNDS * ISLAND_TURNS);
+    return arg;
+}
+
+TEST(an_island_polls_when_turns_become_long) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CCIsland *island;
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_island_create(&island, NULL), 0);
+    CHECK_EQ(cc_island_call(island, island_turns_become_long, NULL, NULL), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+}
