@@ -6,6 +6,7 @@
  * cc_hosted_call becomes a panic there (cc_panic.h), whose message contains the name of its type and, for a
  * std::exception, what(). Unwinding has run all destructors by then. It may pass through the other calls that call a
  * function of the program, such as cc_once, cc_parallel_for or a receive from a pool: they clean up as after a panic.
+ * (What another fiber throws for cc_parallel_for is a panic of that fiber; an OS thread lets others run all of it.)
  * C code with CC_DEFER, or another block of this library, that an exception passes through on its way to a catch block
  * has to be compiled with -fexceptions; otherwise the block does not end.
  *
