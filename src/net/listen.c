@@ -99,6 +99,12 @@ static int open_at(CCListener *l, const CCAddr *addr, const CCListenOptions *o, 
     return error;
 }
 
+static void finish(CCListener *l, const CCConnOptions *conn) {
+    l->inherits = l->addr.kind != CC_ADDR_UNIX;
+    l->conn = *conn;
+    cc__set(&l->refs, 1);
+}
+
 int cc_listen(CCListener **listener, const char *where_text, const CCListenOptions *options) {
     struct where where = {0};
     CCAddr list[WHERE_ADDRS];
@@ -127,13 +133,34 @@ int cc_listen(CCListener **listener, const char *where_text, const CCListenOptio
         cc__mem_free(l);
         return error;
     }
-    l->inherits = l->addr.kind != CC_ADDR_UNIX;
-    l->conn = where.conn;
+    finish(l, &where.conn);
     if (where.layer != NULL) {
         l->layer = *where.layer;
         l->layer.dropped = NULL;
     }
-    cc__set(&l->refs, 1);
+    *listener = l;
+    return 0;
+}
+
+int cc_listener_from_fd(CCListener **listener, int fd, const CCConnOptions *options) {
+    static const CCConnOptions none;
+    if (listener == NULL) return EINVAL;
+    *listener = NULL;
+    if (options != NULL && cc__reserved_used(options)) return EINVAL;
+    if (options == NULL) options = &none;
+    int listens = cc__os_listens(fd);
+    if (listens <= 0) return listens == 0 ? EINVAL : -listens;
+    CCListener *l = cc__mem_alloc_small(sizeof *l);
+    if (l == NULL) return ENOMEM;
+    int error = own_addr(l, fd);
+    if (error == 0 && l->addr.kind != CC_ADDR_UNIX) error = cc__conn_set(fd, true, options);
+    if (error == 0) error = cc__fd_adopt(fd, false);
+    if (error == 0) error = cc__fd_find(fd, &l->use);
+    if (error != 0) {
+        cc__mem_free(l);
+        return error;
+    }
+    finish(l, options);
     *listener = l;
     return 0;
 }

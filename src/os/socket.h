@@ -22,6 +22,8 @@ int cc__os_bind(int fd, const struct sockaddr *address, socklen_t length);
 int cc__os_listen(int fd, unsigned backlog);
 int cc__os_name(int fd, bool peer, struct sockaddr *address, socklen_t *length);
 int cc__os_shutdown(int fd, bool read, bool write);
+/* 1: it is a stream socket that listens; 0: it is another one; -EOPNOTSUPP: it is simulated. */
+int cc__os_listens(int fd);
 
 enum os_socket_option {
     OS_REUSEADDR,

@@ -118,6 +118,8 @@ static void *network_calls(void *arg) {
     KEEPS_ERRNO(rc = cc_listener_addr(l, &addr));
     KEEPS_ERRNO(rc = cc_addr_print(&addr, text, sizeof text));
     KEEPS_ERRNO(rc = cc_listen(&second, "unix:/nonexistent/socket?unlink", NULL));
+    KEEPS_ERRNO(rc = cc_listener_from_fd(&second, -1, NULL));
+    CHECK_EQ(rc, EBADF);
     KEEPS_ERRNO(rc = cc_accept_try(l, &c));
     CHECK_EQ(rc, EAGAIN);
     KEEPS_ERRNO(rc = cc_accept_until(l, &c, cc_after_ms(1)));

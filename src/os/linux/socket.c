@@ -85,6 +85,15 @@ int cc__os_shutdown(int fd, bool read, bool write) {
     return CALL(shutdown(fd, read && write ? SHUT_RDWR : read ? SHUT_RD : SHUT_WR));
 }
 
+int cc__os_listens(int fd) {
+    if (unlikely(cc__os_simulation_of(fd) != NULL)) return -EOPNOTSUPP;
+    int listens = 0, type = 0;
+    socklen_t size = sizeof listens;
+    int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size));
+    if (rc == 0) rc = CALL(getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size));
+    return rc < 0 ? rc : listens && type == SOCK_STREAM;
+}
+
 static int set(int fd, int level, int name, unsigned value) {
     int number = value > INT32_MAX ? INT32_MAX : (int)value;
     return CALL(setsockopt(fd, level, name, &number, sizeof number));

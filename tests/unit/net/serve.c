@@ -3,6 +3,7 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -68,6 +69,57 @@ static void *serves(void *arg) {
 
 TEST_WORKERS(a_server_until_it_is_cancelled) {
     CHECK_EQ(cc_run(serves, NULL, NULL), 0);
+}
+
+/* ---- a socket that already listens ---- */
+
+/* A process that replaces another one gets its socket: what was pending is served, and nobody is refused. */
+static void hand_over(const char *where) {
+    CCListener *first;
+    CCConn *pending, *later;
+    CCAddr addr, same;
+    CHECK_EQ(cc_listen(&first, where, NULL), 0);
+    CHECK_EQ(cc_listener_addr(first, &addr), 0);
+    pending = dial(first);
+    int fd = dup(cc_listener_fd(first));
+    cc_listener_close(first);
+    CHECK_EQ(cc_listener_from_fd(&listener, fd, NULL), 0);
+    CHECK_EQ(cc_listener_addr(listener, &same), 0);
+    CHECK(cc_addr_compare(&addr, &same) == 0 && cc_listener_fd(listener) == fd);
+    CC_NURSERY(n) {
+        CHECK_EQ(cc_serve(n, listener, echo, NULL, NULL), 0);
+        ask(pending);
+        later = dial(listener);
+        ask(later);
+        cc_close(pending);
+        cc_close(later);
+        while (stats().open > 0) cc_yield();
+        cc_nursery_cancel(n);
+    }
+    CHECK_EQ(fcntl(fd, F_GETFD), -1); /* closed with the listener */
+    cc_listener_close(listener);
+}
+
+static void *handed_over(void *arg) {
+    int fds[2], udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0),
+                idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CCListener *none = (CCListener *)arg;
+    hand_over("tcp://127.0.0.1:0");
+    hand_over("unix:@ccc-handed-over");
+    CHECK_EQ(pipe(fds), 0);
+    CHECK_EQ(cc_listener_from_fd(&none, fds[0], NULL), ENOTSOCK);
+    CHECK(none == NULL);
+    CHECK_EQ(cc_listener_from_fd(&none, idle, NULL), EINVAL);
+    CHECK_EQ(cc_listener_from_fd(&none, udp, NULL), EINVAL);
+    CHECK_EQ(cc_listener_from_fd(&none, -1, NULL), EBADF);
+    CHECK_EQ(cc_listener_from_fd(NULL, idle, NULL), EINVAL);
+    CHECK_EQ(cc_listener_from_fd(&none, idle, &(CCConnOptions){.reserved = {1}}), EINVAL);
+    CHECK_EQ(close(fds[0]) + close(fds[1]) + close(idle) + close(udp), 0); /* the caller keeps them */
+    return arg;
+}
+
+TEST_WORKERS(a_socket_that_already_listens) {
+    CHECK_EQ(cc_run(handed_over, NULL, NULL), 0);
 }
 
 static void *limited(void *arg) {
