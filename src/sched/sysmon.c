@@ -114,7 +114,7 @@ static bool sample_workers(struct state *s, uint64_t now) {
         cc__next_poll_soon(w, now); /* NEXT-1 */
         if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
             switched = switched || turns != samples[i].turns;
-            s->island_runs = s->island_runs || (turns != samples[i].turns && cc__worker_is_island(w));
+            s->island_runs = s->island_runs || (turns != samples[i].turns && i >= cc__sched.max);
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }

@@ -324,13 +324,14 @@ enum { LONG_NS = 2 * 1000 * 1000, LOST_NS = 1000 * 1000, LONG_TURNS = 60, BUSY =
 static _Atomic uint64_t turn_ns;
 static _Atomic long turns_at_write;
 static int ends[2];
-static uint64_t looked_at; /* by the one worker */
-static bool lost_cpu, too_busy;
+static _Atomic uint64_t looked_at; /* by the one worker */
+static _Atomic bool lost_cpu, too_busy;
 
 static uint64_t look_at_clock(void) {
     uint64_t now = cc_now_ns();
-    if (now - looked_at > LOST_NS) lost_cpu = true;
-    return looked_at = now;
+    if (now - cc__get(&looked_at) > LOST_NS) cc__set(&lost_cpu, true);
+    cc__set(&looked_at, now);
+    return now;
 }
 
 static void *yield_in_turns(void *arg) {
