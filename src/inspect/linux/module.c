@@ -121,12 +121,11 @@ static struct exported exported_by(const struct dl_phdr_info *info) {
     return e;
 }
 
-/* The table has no length. The older hash table has an entry for each symbol; in the newer one the chain of the last
- * bucket ends with the last symbol. */
+/* The table has no length. In GNU's hash table the chain of the last bucket ends with the last symbol; the older one
+ * has an entry for each symbol. */
 static size_t symbol_count(const struct exported *e) {
     if (e->symbols == NULL || e->names == NULL) return 0;
-    if (e->hash != NULL) return e->hash[1];
-    if (e->gnu_hash == NULL) return 0;
+    if (e->gnu_hash == NULL) return e->hash != NULL ? e->hash[1] : 0;
     uint32_t buckets = e->gnu_hash[0], first = e->gnu_hash[1], words = e->gnu_hash[2], last = 0;
     const uint32_t *bucket = e->gnu_hash + 4 + words * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
     const uint32_t *chain = bucket + buckets;
