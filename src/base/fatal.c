@@ -41,11 +41,9 @@ void cc__stderr_bound(void) {
     bounded = true;
 }
 
-static bool await_room(_Atomic bool *full, int *tries) {
+static void await_room(void) {
     struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
-    (void)poll(&one, 1, *full ? 0 : TRY_MS);
-    *full = --*tries == 0;
-    return !*full;
+    (void)poll(&one, 1, TRY_MS);
 }
 
 /* Where it cannot be opened once more: what a poll says must do. A pipe with room has room for PIPE_BUF bytes; of a
@@ -95,18 +93,22 @@ void cc__stderr_write(const char *text, size_t size) {
         return;
     }
     static _Atomic bool full[2]; /* the last write of a thread that is not bounded, or is, was cut */
-    int own = TRIES, *left = bounded ? bounded_tries() : &own, tries = full[bounded] || *left == 0 ? 1 : *left;
+    int own = TRIES, *tries = bounded ? bounded_tries() : &own;
     while (size > 0) {
         ssize_t n = bounded ? write_at_once(text, size) : write(STDERR_FILENO, text, size);
         if (n < 0 && cc__errno_get() == EINTR) continue;
-        if (n < 0 && cc__errno_get() == EAGAIN && await_room(&full[bounded], &tries)) continue;
-        if (n <= 0) break;
+        if (n < 0 && cc__errno_get() == EAGAIN && !full[bounded] && *tries > 0) {
+            --*tries;
+            await_room();
+            continue;
+        }
+        if (n < 0 && cc__errno_get() == EAGAIN) full[bounded] = true;
+        if (n <= 0) return;
         text += n;
         size -= (size_t)n;
         full[bounded] = false;
-        if (!bounded) tries = TRIES;
+        if (!bounded) own = TRIES;
     }
-    if (tries < *left) *left = tries;
 }
 
 static void say(const char *head, const char *fmt, va_list args) {

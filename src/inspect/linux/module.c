@@ -104,7 +104,7 @@ struct exported {
 
 /* Some systems store addresses in the section, others offsets. */
 static const void *pointer(const struct dl_phdr_info *info, uintptr_t value) {
-    return value < info->dlpi_addr ? at(info, value) : (const void *)value;
+    return contains(info, value) ? (const void *)value : at(info, value);
 }
 
 static struct exported exported_by(const struct dl_phdr_info *info) {

@@ -192,12 +192,13 @@ void cc__thread_keep_off_configure(bool on) {
     off = !on;
 }
 
-/* How many CPUs the system has, as in "0-3,6"; -1: unknown. Not by sysconf: if it cannot read this file, it counts the
- * calling thread's mask instead. */
+/* How many CPUs the system has, as in "0-3,6"; -1: unknown; 0: there is no descriptor at present. Not by sysconf: if it
+ * cannot read this file, it counts the calling thread's mask instead. */
 static int count_cpus(void) {
     char text[256], *at = text;
     int fd = open("/sys/devices/system/cpu/online", O_RDONLY | O_CLOEXEC), count = 0;
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd < 0 && (cc__errno_get() == EMFILE || cc__errno_get() == ENFILE)) return 0;
     if (fd >= 0) (void)close(fd);
     if (n <= 0) return -1;
     text[n] = '\0';
