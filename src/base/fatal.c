@@ -74,7 +74,7 @@ static ssize_t write_at_once(const char *text, size_t size) {
     return n;
 }
 
-/* How many the bounded thread has left. */
+/* The tries that the bounded thread has left. */
 static int *bounded_tries(void) {
     static int left = BOUNDED_TRIES;
     static time_t refilled;

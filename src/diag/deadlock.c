@@ -85,10 +85,10 @@ static void *flush_streams(void *arg) {
     return arg;
 }
 
-/* It should not be lost, but perhaps nobody reads it: so another thread writes it. */
+/* Buffered output should not be lost; but if nobody reads it, the write never returns, so another thread makes it. */
 static void flush_or_give_up(void) {
     pthread_t thread;
-    uint64_t until = cc__clock_real() + FLUSH_NS; /* a simulated one stands still */
+    uint64_t until = cc__clock_real() + FLUSH_NS; /* the simulated clock stands still */
     if (cc__thread_start_deaf(&thread, flush_streams, NULL) != 0)
         (void)flush_streams(NULL);
     else
@@ -115,7 +115,7 @@ static void print_servers(struct out *out, struct fiber *f, struct wait_what wha
     cc__out(out, "\n");
 }
 
-/* Among fibers; of OS threads the lines above name what each waits for, and who holds it. */
+/* Only fibers are searched. The lines before this one name what each OS thread waits for, and who holds it. */
 static void print_cycle(struct out *out, bool fibers) {
     enum { SHOWN = 16 };
     struct graph_wait cycle[SHOWN];

@@ -248,7 +248,7 @@ static uint64_t tick(struct state *s, uint64_t now) {
     if (somebody_sleeps && all_sleep()) return tick_quiet(s, now);
     cc__set_seq(&cc__sysmon.mode, somebody_sleeps ? SYSMON_SLOW : SYSMON_FAST);
     if (!somebody_sleeps) return now;
-    return now + (s->island_runs ? cc__pressure_pace() : TICK_SLOW); /* NEXT-1: no sleeper polls for an island */
+    return now + (s->island_runs ? cc__pressure_pace() : TICK_SLOW); /* NEXT-1: nobody else polls for an island */
 }
 
 static void *sysmon_main(void *arg) { /* SYSMON-2 */
