@@ -355,6 +355,7 @@ static void *write_in_a_long_turn(void *arg) {
     for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 2;) sched_yield();
     cc__set(&turns_at_write, cc__get(&pair_turns));
     CHECK_EQ(write(ends[1], "", 1), 1);
+    if (cc__get(&pair_turns) > cc__get(&turns_at_write) + 1) cc__set(&lost_cpu, true); /* perhaps before the write */
     return arg;
 }
 
