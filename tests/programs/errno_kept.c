@@ -1,6 +1,7 @@
 /* errno_kept.c - no call of the library changes errno for a caller that stays on its thread. */
 #include "../unit/ending.h"
 #include "harness.h"
+#include "refusing_port.h"
 
 #include <ccc/ccc.h>
 
@@ -108,6 +109,7 @@ static void *network_calls(void *arg) {
     CCAddr addr;
     CCReader in;
     CCWriter out;
+    struct sockaddr_in refuses;
     char byte, *line, text[CC_ADDR_TEXT_MAX];
     size_t n;
     int rc = -1;
@@ -145,8 +147,11 @@ static void *network_calls(void *arg) {
     KEEPS_ERRNO(rc = cc_shutdown(c, CC_SHUT_BOTH));
     KEEPS_ERRNO(cc_close(c));
     KEEPS_ERRNO(cc_listener_close(l));
+    int bound = refusing_port(&refuses);
+    CHECK_EQ(cc_addr_from_sockaddr(&addr, (struct sockaddr *)&refuses, sizeof refuses), 0);
     KEEPS_ERRNO(rc = cc_dial_addr(&c, &addr, NULL, CC_FOREVER));
     CHECK_EQ(rc, ECONNREFUSED);
+    CHECK_EQ(close(bound), 0);
     n = 1;
     KEEPS_ERRNO(rc = cc_resolve("localhost", "1", NULL, &addr, &n));
     return arg;

@@ -3,6 +3,7 @@
  * Where a case uses one worker, a call that blocked it would block all other fibers, and the case would hang.
  */
 #include "harness.h"
+#include "refusing_port.h"
 
 #include <arpa/inet.h>
 #include <ccc/ccc.h>
@@ -362,10 +363,12 @@ static void *talk(void *arg) {
     close(c);
     cc_block_on(server);
     close(listener);
+    int bound = refusing_port(&at);
     c = socket(AF_INET, SOCK_STREAM, 0);
     CHECK_EQ(connect(c, (struct sockaddr *)&at, sizeof at), -1);
     CHECK_EQ(errno, ECONNREFUSED);
     close(c);
+    close(bound);
     p.fd = -1;
     CHECK_EQ(poll(&p, 1, 5), 0);
     return NULL;

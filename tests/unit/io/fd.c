@@ -1,5 +1,6 @@
 /* fd.c - calls on descriptors: bytes, waits, deadlines, cancellation, close. */
 #include "pair.h"
+#include "refusing_port.h"
 
 #include "io/fd.h"
 
@@ -435,10 +436,9 @@ TEST_WORKERS(echo_over_tcp) {
 
 static void *refused(void *arg) {
     struct sockaddr_in address;
-    CHECK_EQ(close(listener_at(&address)), 0);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int bound = refusing_port(&address), fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_EQ(cc_fd_connect(fd, (struct sockaddr *)&address, sizeof address), ECONNREFUSED);
-    CHECK_EQ(cc_fd_close(fd), 0);
+    CHECK_EQ(cc_fd_close(fd) + close(bound), 0);
     return arg;
 }
 

@@ -445,15 +445,17 @@ static void *listeners(void *arg) {
     cc_close(client);
     cc_close(c);
     cc_listener_close(l);
-    CHECK_EQ(cc_dial_addr(&client, &addr, NULL, CC_FOREVER), ECONNREFUSED);
-    CHECK(client == NULL);
 
     CHECK_EQ(cc_listen(&l, "tcp://127.0.0.1:0?reuseport", NULL), 0);
     CHECK_EQ(cc_listener_addr(l, &addr), 0);
     snprintf(where, sizeof where, "tcp://127.0.0.1:%u?reuseport", addr.port);
     CHECK_EQ(cc_listen(&second, where, NULL), 0);
+    int held = hold_port(l);
     cc_listener_close(second);
     cc_listener_close(l);
+    CHECK_EQ(cc_dial_addr(&client, &addr, NULL, CC_FOREVER), ECONNREFUSED);
+    CHECK(client == NULL);
+    CHECK_EQ(close(held), 0);
 
     CHECK_EQ(cc_listen(&l, "tcp://:0", NULL), 0); /* every address */
     CHECK_EQ(cc_listener_addr(l, &addr), 0);

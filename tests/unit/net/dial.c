@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "net.h"
+#include "refusing_port.h"
 
 /* ---- names of the test ---- */
 
@@ -52,17 +53,12 @@ static CCAddr good_addr(void) {
     return addr;
 }
 
-/* A socket that is bound and does not listen: its port refuses, and no other program can listen there meanwhile. */
 static CCAddr refusing_addr(void) {
-    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t size = sizeof in;
+    struct sockaddr_in in;
     CCAddr addr;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK_EQ(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
-    CHECK_EQ(getsockname(fd, (struct sockaddr *)&in, &size), 0);
-    CHECK_EQ(cc_addr_from_sockaddr(&addr, (struct sockaddr *)&in, size), 0);
     CHECK(bound_count < sizeof bound / sizeof bound[0]);
-    bound[bound_count++] = fd;
+    bound[bound_count++] = refusing_port(&in);
+    CHECK_EQ(cc_addr_from_sockaddr(&addr, (struct sockaddr *)&in, sizeof in), 0);
     return addr;
 }
 

@@ -7,6 +7,9 @@
 #include <ccc/ccc.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 __attribute__((unused)) static void await_waiters(size_t n) {
     while (cc_io_waiters() < n) cc_yield();
@@ -39,6 +42,19 @@ __attribute__((unused)) static int fds_before(void) {
 __attribute__((unused)) static void check_fds(int before) {
     for (int i = 0; i < 5000 && count_fds() > before; i++) cc_sleep_ms(1);
     CHECK(count_fds() <= before);
+}
+
+/* For a listener with ?reuseport: a socket that keeps others from listening on its port when the listener is closed. */
+__attribute__((unused)) static int hold_port(CCListener *l) {
+    CCAddr addr;
+    struct sockaddr_in in;
+    socklen_t length = sizeof in;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    CHECK_EQ(cc_listener_addr(l, &addr), 0);
+    CHECK_EQ(cc_addr_to_sockaddr(&addr, (struct sockaddr *)&in, &length), 0);
+    CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on), 0);
+    CHECK_EQ(bind(fd, (struct sockaddr *)&in, length), 0);
+    return fd;
 }
 
 /* A connection to a listener of this program. */

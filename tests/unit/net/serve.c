@@ -46,7 +46,8 @@ static void ask(CCConn *c) {
 }
 
 static void *serves(void *arg) {
-    listen_anywhere();
+    CHECK_EQ(cc_listen(&listener, "tcp://127.0.0.1:0?reuseport", NULL), 0);
+    int held = hold_port(listener);
     CC_NURSERY(n) {
         CHECK_EQ(cc_serve(n, listener, echo, NULL, NULL), 0);
         CCConn *c[20];
@@ -64,6 +65,7 @@ static void *serves(void *arg) {
     CHECK_EQ(cc_dial_addr(&c, &addr, NULL, CC_FOREVER), ECONNREFUSED); /* it has stopped listening */
     CHECK_EQ(cc_accept(listener, &c), EBADF);
     cc_listener_close(listener);
+    CHECK_EQ(close(held), 0);
     return arg;
 }
 

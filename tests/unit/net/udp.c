@@ -13,6 +13,15 @@
 
 enum { MANY = 40 };
 
+/* Lets a socket refuse what comes from others: it is connected to itself. If it was closed, another program could take
+ * its port. */
+static void stop_receiving(CCUdp *u, const CCAddr *own) {
+    struct sockaddr_storage at;
+    socklen_t length = sizeof at;
+    CHECK_EQ(cc_addr_to_sockaddr(own, (struct sockaddr *)&at, &length), 0);
+    CHECK_EQ(connect(cc_udp_fd(u), (struct sockaddr *)&at, length), 0);
+}
+
 static void *echo(void *arg) {
     const char *const *where = arg;
     CCUdp *server, *client;
@@ -66,10 +75,11 @@ static void *echo(void *arg) {
     CHECK_EQ(cc_udp_send(server, &(CCDatagram){.bytes = "back", .size = 4, .addr = list[0].addr}, 1, NULL), 0);
     CHECK_EQ(cc_udp_recv(client, list, MANY, &n), 0);
     CHECK_EQ(n, 1);
-    cc_udp_close(server);
+    stop_receiving(server, &addr);
     CHECK_EQ(cc_udp_send(client, &(CCDatagram){.bytes = "x", .size = 1}, 1, NULL), 0);
     CHECK_EQ(cc_udp_recv(client, list, 1, &n), ECONNREFUSED);
     cc_udp_close(client);
+    cc_udp_close(server);
     return NULL;
 }
 
