@@ -139,11 +139,13 @@ CC_TASK(client, {
 
 static void *traffic(void *arg) {
     long *rounds = arg;
+    char name[64];
+    snprintf(name, sizeof name, "unix:@ccc-stress-%d", (int)getpid());
     for (long round = 0; round < *rounds; round++) {
         CCListener *front, *back;
         CCAddr front_addr, back_addr;
         CHECK_EQ(cc_listen(&back, "tcp://127.0.0.1:0", NULL), 0);
-        CHECK_EQ(cc_listen(&front, round % 2 == 0 ? "tcp://127.0.0.1:0" : "unix:@ccc-stress", NULL), 0);
+        CHECK_EQ(cc_listen(&front, round % 2 == 0 ? "tcp://127.0.0.1:0" : name, NULL), 0);
         CHECK_EQ(cc_listener_addr(back, &back_addr) + cc_listener_addr(front, &front_addr), 0);
         CC_NURSERY(servers) {
             CHECK_EQ(cc_serve(servers, back, echo, NULL, NULL), 0);

@@ -224,16 +224,18 @@ TEST_WORKERS(a_cancelled_dial) {
 static void *full_unix(void *arg) {
     CCListener *l;
     CCConn *c, *first, *there;
-    CHECK_EQ(cc_listen(&l, "unix:@ccc-full?backlog=1", NULL), 0);
+    char where[64];
+    snprintf(where, sizeof where, "unix:@ccc-full-%d", (int)getpid());
+    CHECK_EQ(cc_listen(&l, where, &(CCListenOptions){.backlog = 1}), 0);
     size_t n = 0;
-    while (cc_dial_until(&c, "unix:@ccc-full", NULL, cc_after_ms(5)) == 0) {
+    while (cc_dial_until(&c, where, NULL, cc_after_ms(5)) == 0) {
         CHECK(n < 64);
         fillers[n++] = c;
     }
-    CHECK_EQ(cc_dial_until(&first, "unix:@ccc-full", NULL, cc_after_ms(5)), ETIMEDOUT);
+    CHECK_EQ(cc_dial_until(&first, where, NULL, cc_after_ms(5)), ETIMEDOUT);
     CHECK_EQ(cc_accept(l, &there), 0); /* makes room */
     cc_close(there);
-    CHECK_EQ(cc_dial(&first, "unix:@ccc-full", NULL), 0);
+    CHECK_EQ(cc_dial(&first, where, NULL), 0);
     cc_close(first);
     while (n > 0) cc_close(fillers[--n]);
     cc_listener_close(l);

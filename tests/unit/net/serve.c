@@ -106,8 +106,10 @@ static void *handed_over(void *arg) {
     int fds[2], udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0),
                 idle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CCListener *none = (CCListener *)arg;
+    char where[64];
     hand_over("tcp://127.0.0.1:0");
-    hand_over("unix:@ccc-handed-over");
+    snprintf(where, sizeof where, "unix:@ccc-handed-over-%d", (int)getpid());
+    hand_over(where);
     CHECK_EQ(pipe(fds), 0);
     CHECK_EQ(cc_listener_from_fd(&none, fds[0], NULL), ENOTSOCK);
     CHECK(none == NULL);
