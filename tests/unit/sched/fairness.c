@@ -319,8 +319,8 @@ TEST_WORKERS(threads_beside_a_pair) {
 
 /* After short turns the next poll is planned 256 turns ahead. If turns become long, that is half a second: sysmon asks
  * for the poll. Sixty turns are 120 ms, in which sysmon gets a CPU on a busy machine, too. If the worker gets none for
- * LOST_NS, its turn looks like a stuck one, and sysmon rightly takes the events: such a round says nothing. */
-enum { LONG_NS = 2 * 1000 * 1000, LOST_NS = 1000 * 1000, LONG_TURNS = 60, BUSY = 100, ROUNDS = 6, ATTEMPTS = 30 };
+ * LOST_NS, its turn looks like a stuck one, and sysmon rightly takes the events: such a round says nothing of reads. */
+enum { LONG_NS = 2 * 1000 * 1000, LOST_NS = 1000 * 1000, LONG_TURNS = 60, BUSY = 100, ROUNDS = 3, ATTEMPTS = 20 };
 static _Atomic uint64_t turn_ns;
 static _Atomic long turns_at_write;
 static int ends[2];
@@ -377,34 +377,46 @@ static long read_in_long_turns(void) {
     return turns;
 }
 
-static void *turns_become_long(void *arg) {
+static void become_short(void) {
+    cc__set(&turn_ns, 0);
+    for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 100 * 1000;) cc_yield();
+}
+
+static void *turns_become_long(void *reads) {
     CCTask tasks[BUSY];
     for (int i = 0; i < BUSY; i++) tasks[i] = cc_fiber_spawn_task(yield_in_turns, NULL);
     int rounds = 0;
     for (int i = 0; i < ATTEMPTS && rounds < ROUNDS; i++) {
-        cc__set(&turn_ns, 0);
-        for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 100 * 1000;) cc_yield();
+        become_short();
         (void)look_at_clock();
         lost_cpu = false;
-        long turns = rounds % 2 == 0 ? sleep_in_long_turns() : read_in_long_turns();
+        long turns = reads != NULL ? read_in_long_turns() : sleep_in_long_turns();
         (void)look_at_clock();
-        if (lost_cpu) continue;
+        if (reads != NULL && lost_cpu) continue;
         CHECK(turns <= LONG_TURNS);
         rounds++;
     }
     if (rounds < ROUNDS) too_busy = true;
     cc__set(&stop, true);
     for (int i = 0; i < BUSY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
-    return arg;
+    return NULL;
 }
 
-TEST(polls_when_turns_become_long) {
+static void on_one_worker(bool reads) {
     CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
     CHECK_EQ(pipe(ends), 0);
     CHECK_EQ(cc_runtime_init(&config), 0);
-    CHECK_EQ(cc_run(turns_become_long, NULL, NULL), 0);
+    CHECK_EQ(cc_run(turns_become_long, reads ? ends : NULL, NULL), 0);
     for (int i = 0; i < 2; i++) CHECK_EQ(close(ends[i]), 0);
     if (too_busy) SKIP("the worker lost its CPU in almost every round");
+}
+
+TEST(sleeps_end_when_turns_become_long) {
+    on_one_worker(false);
+}
+
+TEST(reads_end_when_turns_become_long) {
+    on_one_worker(true);
 }
 
 /* The same on an island while all workers sleep, when sysmon would tick every 100 ms: 25 turns a round, on average. */
@@ -414,8 +426,7 @@ static void *island_turns_become_long(void *arg) {
     long turns = 0;
     for (int i = 0; i < BUSY; i++) tasks[i] = cc_fiber_spawn_task(yield_in_turns, NULL);
     for (int i = 0; i < ISLAND_ROUNDS; i++) {
-        cc__set(&turn_ns, 0);
-        for (long since = cc__get(&pair_turns); cc__get(&pair_turns) < since + 100 * 1000;) cc_yield();
+        become_short();
         turns += sleep_in_long_turns();
     }
     cc__set(&stop, true);
