@@ -334,7 +334,8 @@ CC_API int cc_serve_stats(CCListener *listener, CCServeStats *stats);
 typedef struct CCUdp CCUdp;
 
 typedef struct CCUdpOptions {
-    bool reuseport CC__ZERO;
+    bool reuseport CC__ZERO; /* several sockets of the user may have the port. Not with port 0, or a dial without
+                                `local`: the system may choose a port that another such socket has */
     bool v6only CC__ZERO;
     bool gro CC__ZERO; /* the system may coalesce datagrams of one peer: see CCDatagram.segment */
     unsigned send_buffer CC__ZERO;
