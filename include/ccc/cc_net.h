@@ -108,9 +108,9 @@ typedef struct CCDialOptions {
 CC_API CC_MUST_CHECK int cc_listen(CCListener **listener, const char *where, const CCListenOptions *options);
 /* Makes a listener of a socket that already listens: inherited, as from systemd, or received from the process that this
  * one replaces (cc_unix_recv_fds). The library takes over the descriptor; close-on-exec is left as it is, and a file of
- * a Unix socket is not removed. options of accepted connections: may be NULL. EINVAL: it does not listen; EBADF,
- * ENOTSOCK, EAFNOSUPPORT, ENOMEM; EOPNOTSUPP: a simulated one. After an error the caller keeps it. Any context; does
- * not switch. */
+ * a Unix socket is not removed. options of accepted connections: may be NULL. EINVAL: it is no stream socket that
+ * listens; EBADF, ENOTSOCK, EAFNOSUPPORT, ENOMEM; EOPNOTSUPP: a simulated one. After an error the caller keeps it. Any
+ * context; does not switch. */
 CC_API CC_MUST_CHECK int cc_listener_from_fd(CCListener **listener, int fd, const CCConnOptions *options);
 /* Accepts the next connection. Errors as accept(2), except ECONNABORTED: such a connection is skipped. EMFILE, ENFILE,
  * ENOBUFS, ENOMEM: the connection stays pending; cc_serve handles that. */
