@@ -149,7 +149,19 @@ check "our client with a certificate" bash -c "$get localhost:$port/ ca.pem clie
 check "our client without one is told why" bash -c "! $get localhost:$port/ ca.pem 2>err && grep -q 'certificate required' err"
 
 # ---- servers of others ----
-free_port() { port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'); }
+# Not one that the system gives to another program that asks for any, or to a connection.
+free_port() {
+    port=$(python3 -c '
+import random, socket
+while True:
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", random.randrange(10000, 20000)))
+            print(s.getsockname()[1])
+            break
+        except OSError:
+            pass')
+}
 other() { # COMMAND...: PORT in it is a free port; waits until somebody listens
     free_port
     "${@//PORT/$port}" >other.log 2>&1 &
