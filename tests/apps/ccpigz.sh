@@ -136,10 +136,14 @@ case_split_gives_up() {
     local alone split
     head -c $((short ? 6000000 : 24000000)) /dev/urandom >plain
     gzip -1c plain >x.gz
-    cpu() { # cpu ARGS...: hundredths of a second
-        local seconds
-        seconds=$({ TIMEFORMAT='%3U %3S'; time "$program" "$@" -dc x.gz >out; } 2>&1) && cmp out plain || return 1
-        awk '{ printf "%d", ($1 + $2) * 100 }' <<<"$seconds"
+    cpu() { # cpu ARGS...: hundredths of a second, the least of three runs: others on the machine make it more
+        local seconds now least=1000000
+        for _ in 1 2 3; do
+            seconds=$({ TIMEFORMAT='%3U %3S'; time "$program" "$@" -dc x.gz >out; } 2>&1) && cmp out plain || return 1
+            now=$(awk '{ printf "%d", ($1 + $2) * 100 }' <<<"$seconds")
+            ((now >= least)) || least=$now
+        done
+        echo "$least"
     }
     alone=$(cpu -p 1) && split=$(cpu -p 4 --cpus 4 --split=always) || return 1
     ((split <= 4 * alone + 20)) || { echo "$split hundredths of a second instead of $alone"; return 1; }

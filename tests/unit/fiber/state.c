@@ -356,7 +356,7 @@ static void claim_each_round(int index, void *arg) {
     }
 }
 
-TEST(one_of_many_claims_wins) {
+TEST(one_of_many_claims_wins, .timeout = 300) { /* each round waits for four threads, that is for CPUs */
     struct crew crew;
     long by_latch = 0;
     race.rounds = test_rounds(20000, 1000000);
@@ -388,7 +388,7 @@ TEST(one_of_many_claims_wins) {
 }
 
 /* The same against an abort: the wait ends once, and the aborting side learns of a wake that came first. */
-TEST(a_claim_races_with_an_abort) {
+TEST(a_claim_races_with_an_abort, .timeout = 300) {
     struct crew crew;
     race.rounds = test_rounds(20000, 1000000);
     start();
