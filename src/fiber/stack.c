@@ -2,7 +2,6 @@
 #include "fiber/stack.h"
 
 #include "base/fatal.h"
-#include "base/mem.h"
 #include "fiber/pool.h"
 #include "fiber/state.h"
 #include "os/signals.h"
@@ -20,12 +19,13 @@ enum {
 _Static_assert((size_t)1 << CLASS_MIN == CC_STACK_SIZE_MIN && (size_t)1 << CLASS_MAX == CC_STACK_SIZE_MAX,
                "classes span the limits");
 
+/* Behind its stacks, in the same mapping. */
 struct arena {
     struct arena *next;
     char *base;
-    size_t size;
+    size_t size; /* of the stacks */
     uint32_t used, count;
-    struct stack *stacks; /* `count` of them, in a mapping of their own: touched as carved */
+    struct stack stacks[]; /* `count` of them: touched as carved */
 };
 
 struct class_pool {
@@ -74,8 +74,8 @@ static size_t stride(const struct class_pool *pool, uint8_t log2) {
     return cc__stack_gap() + ((size_t)1 << log2) + (pool >= hosted_classes ? cc__fault_stack_size() : 0);
 }
 
-static size_t headers_size(const struct arena *arena) {
-    return (arena->count * sizeof(struct stack) + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
+static size_t header_size(uint32_t count) {
+    return (sizeof(struct arena) + count * sizeof(struct stack) + cc__vm_page() - 1) & ~(cc__vm_page() - 1);
 }
 
 static bool has_lent(struct class_pool *pool) {
@@ -93,9 +93,7 @@ void cc__stack_destroy(void) {
             struct arena *next = arena->next;
             for (uint32_t k = 0; k < arena->used; k++) cc__san_stack_unmap(arena->stacks[k].san_handle);
             cc__san_range_unmap(arena->base, arena->size);
-            cc__vm_release(arena->base, arena->size);
-            cc__vm_release(arena->stacks, headers_size(arena));
-            cc__mem_free(arena);
+            cc__vm_release(arena->base, arena->size + header_size(arena->count));
             arena = next;
         }
         memset(pool, 0, sizeof *pool);
@@ -105,26 +103,20 @@ void cc__stack_destroy(void) {
 
 /* A new arena; tries smaller ones when the system refuses (RLIMIT_AS, strict overcommit). */
 static struct arena *arena_new_locked(struct class_pool *pool, uint8_t log2) {
-    struct arena *arena = cc__mem_alloc(sizeof *arena);
-    if (arena == NULL) return NULL;
     uint8_t size_log2 = pool->next_arena_log2 > log2 ? pool->next_arena_log2 : log2;
-    for (; size_log2 >= log2; size_log2--) {
-        arena->count = (uint32_t)1 << (size_log2 - log2);
-        arena->size = arena->count * stride(pool, log2);
-        arena->base = cc__vm_reserve(arena->size);
-        if (arena->base == NULL) continue;
-        arena->stacks = cc__vm_reserve(headers_size(arena));
-        if (arena->stacks != NULL) break;
-        cc__vm_release(arena->base, arena->size);
-        arena->base = NULL;
+    char *base;
+    size_t size;
+    uint32_t count;
+    for (;; size_log2--) {
+        count = (uint32_t)1 << (size_log2 - log2);
+        size = count * stride(pool, log2);
+        if ((base = cc__vm_reserve(size + header_size(count))) != NULL) break;
+        if (size_log2 == log2) return NULL;
     }
-    if (arena->base == NULL) {
-        cc__mem_free(arena);
-        return NULL;
-    }
+    struct arena *arena = (struct arena *)(void *)(base + size);
+    *arena = (struct arena){.next = pool->arenas, .base = base, .size = size, .count = count};
     if (size_log2 < ARENA_MAX_LOG2) pool->next_arena_log2 = (uint8_t)(size_log2 + 1);
-    cc__san_range_map(arena->base, arena->size);
-    arena->next = pool->arenas;
+    cc__san_range_map(base, size);
     pool->arenas = arena;
     return arena;
 }

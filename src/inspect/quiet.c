@@ -32,9 +32,7 @@ void cc__quiet_thread_is_ours(unsigned place, int tid) {
 }
 
 void cc__quiet_signal_is_ours(int signal) {
-    uint64_t bit = UINT64_C(1) << (signal - 1), ours = cc__get(&quiet.ours);
-    while (!cc__cas(&quiet.ours, &ours, ours | bit)) {
-    }
+    (void)cc__or(&quiet.ours, UINT64_C(1) << (signal - 1));
 }
 
 #define BIT(signal) (UINT64_C(1) << ((signal)-1))

@@ -281,6 +281,7 @@ int cc__sysmon_start(bool adapts) {
     cc__set(&asked, 0);
     cc__set(&recheck, 0);
     cc__set(&stop, 0);
+    cc__set(&tid, 0);
     int error = cc__thread_start_deaf(&thread, sysmon_main, &state);
     if (error != 0) cc__mem_free(state.samples);
     cc__set(&there, error == 0);

@@ -15,15 +15,22 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#endif
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
 
-/* By the kernel's count, which includes threads of tools. Without /proc: false. */
+/* By the C library, if it has had no other thread; else by the kernel's count, which includes threads of tools. Without
+ * /proc: false. */
 static bool one_thread(void) {
     enum { DIRECTORY = 2 }; /* links of an empty directory */
     struct stat status;
+#if __has_include(<sys/single_threaded.h>)
+    if (__libc_single_threaded) return true;
+#endif
     return CALL(stat("/proc/self/task", &status)) == 0 && status.st_nlink == DIRECTORY + 1;
 }
 
