@@ -42,7 +42,8 @@ void cc__pool_init(void) {
     pool.generation = (pool.generation + GENERATION_STEP) & CC_FIBER_GENERATION_MAX;
     cc__pool_last_generation = (pool.generation - 1) & CC_FIBER_GENERATION_MAX;
     cc__set(&pool.size, 0);
-    cc__set(&slabs[0], NULL); /* while there is one thread: a page that is read first costs an interrupt of other CPUs */
+    /* While there is one thread: a page that is read before it is written costs an interrupt of the other CPUs. */
+    cc__set(&slabs[0], NULL);
 }
 
 void cc__pool_destroy(void) {
