@@ -21,6 +21,7 @@
 #include "os/clock.h"
 #include "os/thread.h"
 #include "panic/panic.h"
+#include "sched/upcalls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -159,6 +160,7 @@ static void *run_thread(void *arg) {
     struct blocking_call *call;
     char name[16];
     own_thread = true;
+    cc__thread_if_ended(cc__upcall_thread_ended);
     snprintf(name, sizeof name, "ccc/block-%u", cc__add_relaxed(&blocking.names, 1) % 100000);
     cc__thread_name(name);
     cc__lock_take(&pool->lock);
@@ -173,6 +175,7 @@ static void *run_thread(void *arg) {
     pthread_t before = pool->last;
     pool->ended = true;
     pool->last = pthread_self();
+    cc__thread_if_ended(NULL);
     cc__worker_ends();
     cc__sub(&pool->threads, 1);
     cc__lock_release(&pool->lock);

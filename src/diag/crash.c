@@ -1,16 +1,18 @@
-/* crash.c - reports a memory fault: the fiber and its backtrace.
+/* crash.c - reports a memory fault: the fiber and its backtrace; and a fiber that has ended its OS thread.
  *
  * The handler runs on the worker's alternate stack. It writes one line, without locks or allocation. The backtrace
  * needs both, and the fault may have happened inside the allocator: so the sysmon thread prints it, and the handler
  * waits for that, for a limited time.
  */
 #include "base/fatal.h"
+#include "blocking/pool.h"
 #include "diag/diag.h"
 #include "diag/dump.h"
 #include "os/clock.h"
 #include "panic/panic.h"
 #include "record/record.h"
 #include "sched/sysmon.h"
+#include "sched/upcalls.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -85,6 +87,12 @@ static void say_fault(const char *who, const struct fault *fault) {
              fault->addr);
 }
 
+static void name_fiber(char *who, size_t size, const struct fiber *f, const struct stack *s) {
+    const struct fiber_cold *cold = cc__get(&s->cold);
+    const char *name = cold != NULL ? cold->name : "";
+    snprintf(who, size, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation), cc__quoted(name));
+}
+
 bool cc__diag_fault(const struct fault *fault) {
     struct fiber *f = cc__sched_current(cc__worker());
     const struct stack *s = f != NULL ? cc__get(&f->stack) : cc__hosted_stack();
@@ -92,11 +100,7 @@ bool cc__diag_fault(const struct fault *fault) {
     bool overflow = cc__stack_in_guard(s, fault->addr);
     if (!overflow && !fault->last) return false; /* the program's handler may handle it */
     char who[96] = "a hosted call";
-    if (f != NULL) {
-        const struct fiber_cold *cold = cc__get(&s->cold);
-        const char *name = cold != NULL ? cold->name : "";
-        snprintf(who, sizeof who, "fiber %u.%u%s%s%s", f->slot, cc__get(&f->generation), cc__quoted(name));
-    }
+    if (f != NULL) name_fiber(who, sizeof who, f, s);
     if (overflow)
         say_overflow(who,
                      f != NULL ? "Give it more with CCSpawnOptions.stack_size, or all fibers with CC_STACK_SIZE"
@@ -106,4 +110,28 @@ bool cc__diag_fault(const struct fault *fault) {
         say_fault(who, fault);
     show_frames(fault, f, s);
     return true;
+}
+
+/* ---- on a thread that was ended ---- */
+
+static CC_NOINLINE CC_NORETURN void say_ended(const struct fiber *f) {
+    char who[96];
+    snprintf(who, sizeof who, "a function%s", cc__pool_is_own() ? " called by cc_blocking" : "");
+    if (f != NULL) name_fiber(who, sizeof who, f, cc__get(&f->stack));
+    cc__fatal("%s has ended its OS thread, which belongs to the runtime, by pthread_exit, thrd_exit or pthread_cancel: "
+              "return from the function instead",
+              who);
+}
+
+/* The sanitizers do not know that the fiber's stack has been left. No variable of this function may be in memory that
+ * they take away with that stack. */
+void cc__upcall_thread_ended(void) {
+    struct worker *w = cc__worker();
+    struct fiber *f = cc__sched_current(w);
+    if (f != NULL) {
+        cc__san_leave(NULL, &w->core.san);
+        cc__san_arrive(&w->core.san);
+        cc__san_abandon();
+    }
+    say_ended(f);
 }

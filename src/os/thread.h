@@ -15,6 +15,9 @@ int cc__thread_start_quiet(pthread_t *thread, void *(*fn)(void *), void *arg);
 /* Saves the calling thread's signal mask; sets the calling thread's mask to the saved one. */
 void cc__thread_signals_keep(void);
 void cc__thread_signals_take(void);
+/* If pthread_exit, thrd_exit or pthread_cancel ends the calling thread, fn is called at its end, on its own stack.
+ * NULL: no longer. Not if the system has no key left for a thread-specific value. */
+void cc__thread_if_ended(void (*fn)(void));
 void cc__thread_join(pthread_t thread);
 /* False: it had not ended at that time (cc__clock_real). */
 bool cc__thread_join_until(pthread_t thread, uint64_t until);

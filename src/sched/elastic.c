@@ -28,6 +28,7 @@
 #include "sched/inject.h"
 #include "sched/policy.h"
 #include "sched/pressure.h"
+#include "sched/upcalls.h"
 #include "trace/trace.h"
 
 #include <pthread.h>
@@ -70,12 +71,19 @@ static void join_retired(struct worker *w) {
     set_status(w, WORKER_EMPTY);
 }
 
+static void *thread_main(void *w) {
+    cc__thread_if_ended(cc__upcall_thread_ended);
+    (void)cc__worker_main(w);
+    cc__thread_if_ended(NULL);
+    return NULL;
+}
+
 static int open_one(struct worker *w) {
     join_retired(w);
     set_status(w, WORKER_OPEN);
     bool extra = w->core.owner > cc__get(&cc__sched.base);
     if (extra) cc__bump(&grown); /* before it can retire */
-    int error = cc__thread_start(&w->thread, cc__worker_main, w);
+    int error = cc__thread_start(&w->thread, thread_main, w);
     if (error != 0) {
         set_status(w, WORKER_EMPTY);
         if (extra) cc__set(&grown, cc__get(&grown) - 1);

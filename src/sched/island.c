@@ -240,6 +240,7 @@ static void call_hook(void (*hook)(void *context), void *context) {
 static void *island_main(void *arg) {
     struct worker *w = arg;
     struct island_setup setup = w->island.setup;
+    cc__thread_if_ended(cc__upcall_thread_ended);
     cc__thread_name(w->island.name);
     if (setup.cpu >= 0) (void)cc__thread_pin(setup.cpu);
     cc__thread_signals_take();
@@ -248,6 +249,7 @@ static void *island_main(void *arg) {
     cc__upcall_leave();
     (void)cc__worker_main(w);
     call_hook(setup.on_end, setup.context);
+    cc__thread_if_ended(NULL);
     if (!cc__sched.simulated) setup.ended(setup.ended_arg);
     return NULL;
 }

@@ -91,6 +91,10 @@ void cc__upcall_dies(void);
  * signal handler. */
 void cc__upcall_aborts(void);
 
+/* diag/: a function that the runtime has called has ended the calling thread, which is the runtime's: reports that and
+ * aborts. On the thread's own stack. */
+void cc__upcall_thread_ended(void);
+
 /* diag/: a worker has been in one turn of one fiber for `ns`. Once for each such turn; on the sysmon thread. */
 void cc__upcall_stalled(struct worker *w, uint64_t ns);
 /* diag/: cc__sysmon_ask was called. On the sysmon thread. */

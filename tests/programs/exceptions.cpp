@@ -4,6 +4,7 @@
  */
 extern "C" {
 #include "harness.h"
+#include "where.h"
 }
 
 #include <atomic>
@@ -11,6 +12,7 @@ extern "C" {
 
 #include <errno.h>
 #include <exception>
+#include <pthread.h>
 #include <stdexcept>
 #include <string.h>
 #include <string>
@@ -520,6 +522,26 @@ TEST_WORKERS(through_calls) {
     CHECK_EQ(cc_run(throw_through_all, NULL, NULL), 0);
     CHECK_EQ(deferred, 2 * (3 + 3 + RANGES));
     CHECK_EQ(live, 0);
+}
+
+/* ---- the end of a worker ---- */
+
+static void *leaves_a_catch(void *arg) {
+    try {
+        Waits w(0, 2); /* the destructor runs first */
+        pthread_exit(arg);
+    } catch (...) {
+        throw;
+    }
+    return arg;
+}
+
+/* The race detector checks in pthread_exit that its caller is a thread of its own, and ends the program. */
+TEST_DIES(pthread_exit_in_a_fiber,
+          UNDER_TSAN ? "pthread_exit" : "has ended its OS thread, which belongs to the runtime",
+          .signal = UNDER_TSAN ? 0 : SIGABRT) {
+    (void)cc_run(leaves_a_catch, NULL, NULL);
+    abort();
 }
 
 /* ---- names in reports ---- */

@@ -70,6 +70,29 @@ void cc__thread_signals_take(void) {
     (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
 }
 
+/* What is registered on a stack (pthread_cleanup_push) would not do: the system finds it by unwinding, which ends where
+ * the fiber's stack does. */
+static _Thread_local void (*if_ended)(void) __attribute__((tls_model("initial-exec")));
+static pthread_key_t at_end;
+static bool have_at_end;
+
+static void thread_ends(void *unused) {
+    (void)unused;
+    if (if_ended != NULL) if_ended();
+}
+
+static void create_at_end(void) {
+    have_at_end = pthread_key_create(&at_end, thread_ends) == 0;
+}
+
+void cc__thread_if_ended(void (*fn)(void)) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if_ended = fn;
+    if (fn == NULL) return;
+    (void)pthread_once(&once, create_at_end);
+    if (have_at_end) (void)pthread_setspecific(at_end, &have_at_end); /* any value but NULL */
+}
+
 void cc__thread_join(pthread_t thread) {
     int rc = pthread_join(thread, NULL);
     if (rc != 0) cc__fatal("pthread_join of a worker failed with error %d", rc);

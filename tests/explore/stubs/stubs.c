@@ -117,6 +117,9 @@ int cc__thread_start_deaf(pthread_t *thread, void *(*fn)(void *), void *arg) {
     *thread = (pthread_t)NOBODY;
     return 0;
 }
+void cc__thread_if_ended(void (*fn)(void)) {
+    (void)fn;
+}
 void cc__thread_join(pthread_t thread) {
     if (thread != (pthread_t)NOBODY) ex_thread_join((int)(thread / THREAD_UNIT) - 1);
 }
