@@ -35,8 +35,13 @@ typedef struct CCBroadcastConfig {
      * locked: it must not use the broadcast, and must not wait for anybody who does. */
     void (*on_drop)(void *value, void *context);
     void *context;
-    const char *name;     /* of the subscribers' channels, for dumps */
-    uint64_t reserved[4]; /* 0; see cc_base.h */
+    const char *name; /* of the subscribers' channels, for dumps */
+    /* For values that own memory or a reference: called for each subscriber with a copy of the bytes that were sent,
+     * makes it the subscriber's own (a further reference, another allocation), and returns 0 or the error of the send;
+     * a negative result becomes ENOMEM. What was sent stays the sender's. A copy that no subscriber receives is passed
+     * to on_drop. Called as on_drop is, but a panic may leave it, and then leaves the send. */
+    int (*on_copy)(void *value, void *context);
+    uint64_t reserved[3]; /* 0; see cc_base.h */
 } CCBroadcastConfig;
 
 /* Creates a broadcast. Returns NULL and sets errno on error. EINVAL: NULL, a capacity of 0, an unknown mode, a nonzero
@@ -60,11 +65,17 @@ CC_API int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *subscriber);
 /* Sends a copy of *value to every subscriber; all of them see all values in the same order. Returns 0 also without
  * subscribers. EINVAL: NULL or a wrong size; EPIPE: closed; ENOMEM. ECANCELED, EPIPE by a concurrent close, and _until
  * ETIMEDOUT: the caller was waiting for a subscriber or another sender; subscribers that had room, or gained room
- * during the wait, have received the value, the others have not. _try: EAGAIN, no subscriber has received it: one is
- * full (CC_SLOW_BLOCK), or another call is in progress. Any context; switches, _try does not. */
+ * during the wait, have received the value, the others have not. The same after an error of on_copy, which is returned,
+ * and ENOMEM. _try: EAGAIN, no subscriber has received it: one is full (CC_SLOW_BLOCK), or another call is in progress.
+ * Any context; switches, _try does not. */
 CC_API int cc_broadcast_send(CCBroadcast *b, const void *value, size_t size);
 CC_API int cc_broadcast_send_try(CCBroadcast *b, const void *value, size_t size);
 CC_API int cc_broadcast_send_until(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline);
+
+/* The same as _until, and stores how many subscribers have got the value, on an error too: each has it in its buffer,
+ * where CC_SLOW_DROP_OLD may still drop it, or has received it. delivered may be NULL. */
+CC_API int cc_broadcast_send_count(CCBroadcast *b, const void *value, size_t size, size_t *delivered,
+                                   CCDeadline deadline);
 
 /* Further sends, and one that waits for a subscriber, return EPIPE; subscribers receive what is buffered, then EPIPE.
  * EINVAL: NULL. Any context; switches, but is not cancelled. */

@@ -7,13 +7,18 @@
  *              channel; unsubscribe and close close the channel, and the send continues.
  * BROADCAST-3  A subscriber is found by its channel in a table: the cost of an unsubscribe does not depend on how many
  *              others there are. The table grows with them; without memory for that its chains get longer.
+ * BROADCAST-4  A copy that on_copy has made belongs to the sender until the channel has taken it. So none is made for a
+ *              subscriber without room, unless to wait for it, and one that the channel does not take is dropped.
  */
 #include "base/error.h"
 #include "base/mem.h"
 #include "sync/list.h"
 
 #include <ccc/cc_broadcast.h>
+#include <ccc/cc_panic.h>
 #include <errno.h>
+#include <stddef.h>
+#include <string.h>
 
 struct subscriber {
     struct link link;
@@ -29,12 +34,15 @@ struct CCBroadcast {
     struct link subscribers; /* except those in `full` */
     struct link full;        /* no room for the current value; the sender still has to wait for them */
     CCChanConfig each;
+    int (*on_copy)(void *value, void *context);
+    size_t delivered; /* under `sending`: by this send */
     CCSlowMode slow;
     bool closed;
     size_t count;
     struct subscriber **table; /* BROADCAST-3: by channel, 1 << log2 chains */
     unsigned log2;
-    struct subscriber *few[1 << FEW_LOG2]; /* the first table */
+    struct subscriber *few[1 << FEW_LOG2];      /* the first table */
+    _Alignas(max_align_t) unsigned char copy[]; /* under `sending`: the value for on_copy; then the name */
 };
 
 static struct subscriber *of(struct link *link) {
@@ -49,15 +57,17 @@ static CCBroadcast *refuse(int error) {
 CCBroadcast *cc_broadcast_create(const CCBroadcastConfig *c) {
     if (c == NULL || c->capacity == 0 || cc__reserved_used(c)) return refuse(EINVAL);
     if (c->slow != CC_SLOW_BLOCK && c->slow != CC_SLOW_DROP_OLD && c->slow != CC_SLOW_DISCONNECT) return refuse(EINVAL);
-    CCBroadcast *b = cc__mem_alloc(sizeof *b + CC_CHAN_NAME_MAX);
+    size_t room = c->on_copy != NULL ? c->elem_size : 0, fixed = sizeof(CCBroadcast) + CC_CHAN_NAME_MAX;
+    CCBroadcast *b = room <= SIZE_MAX - fixed ? cc__mem_alloc(fixed + room) : NULL;
     if (b == NULL) return refuse(ENOMEM);
-    char *name = (char *)(b + 1);
+    char *name = (char *)b->copy + room;
     for (size_t i = 0; c->name != NULL && i + 1 < CC_CHAN_NAME_MAX && c->name[i] != '\0'; i++) name[i] = c->name[i];
     cc__list_init(&b->subscribers);
     cc__list_init(&b->full);
     b->table = b->few;
     b->log2 = FEW_LOG2;
     b->slow = c->slow;
+    b->on_copy = c->on_copy;
     b->each = (CCChanConfig){.elem_size = c->elem_size,
                              .capacity = c->capacity,
                              .mode = c->slow == CC_SLOW_DROP_OLD ? CC_CHAN_MODE_DROP_OLD : CC_CHAN_MODE_BLOCK,
@@ -152,21 +162,75 @@ int cc_broadcast_unsubscribe(CCBroadcast *b, CCChan *ch) {
     return 0;
 }
 
+/* ---- copies that own something; under `sending` ---- */
+
+struct copying {
+    CCBroadcast *b;
+    CCChan *ref; /* of the channel that the send waits for; NULL: `lock` is held */
+    bool done;
+};
+
+/* A panic or a C++ exception has left on_copy, and so the send. */
+static void end_copying(void *copying) {
+    struct copying *c = copying;
+    if (c->done) return;
+    if (c->ref != NULL) {
+        cc_chan_free(c->ref);
+        (void)cc_mutex_lock_uncancellable(&c->b->lock);
+    }
+    cc__list_append_all(&c->b->subscribers, &c->b->full);
+    (void)cc_mutex_unlock(&c->b->lock);
+    (void)cc_mutex_unlock(&c->b->sending);
+}
+
+/* 0, or the callback's error. ref: NULL if `lock` is held. */
+static CC_NOINLINE int make_copy(CCBroadcast *b, CCChan *ref, const void *value, size_t size) {
+    struct copying copying = {b, ref, false};
+    CC_DEFER(end_copying, &copying);
+    if (size > 0) memcpy(b->copy, value, size);
+    int rc = b->on_copy(b->copy, b->each.context);
+    copying.done = true;
+    return rc >= 0 ? rc : ENOMEM;
+}
+
 /* ---- sending; under `sending` ---- */
 
+static bool is_full(CCChan *ch) {
+    return !cc_chan_is_closed(ch) && cc_chan_len(ch) >= cc_chan_cap(ch);
+}
+
 static bool all_have_room_locked(CCBroadcast *b) {
-    for (struct link *l = cc__get(&b->subscribers.next); l != &b->subscribers; l = cc__get(&l->next)) {
-        CCChan *ch = of(l)->ch;
-        if (!cc_chan_is_closed(ch) && cc_chan_len(ch) >= cc_chan_cap(ch)) return false;
-    }
+    for (struct link *l = cc__get(&b->subscribers.next); l != &b->subscribers; l = cc__get(&l->next))
+        if (is_full(of(l)->ch)) return false;
     return true;
 }
 
-/* Sends to one subscriber. 0; EAGAIN: it has no room, so wait for it; EPIPE: no longer subscribed; ENOMEM. */
+static int put(CCChan *ch, const void *value, size_t size, const CCDeadline *until) {
+    return until != NULL ? cc_chan_send_until(ch, value, size, *until) : cc_chan_send_try(ch, value, size);
+}
+
+static int put_copy(CCBroadcast *b, CCChan *ch, CCChan *ref, const void *value, size_t size, const CCDeadline *until) {
+    if (until == NULL && b->slow != CC_SLOW_DROP_OLD && is_full(ch)) return EAGAIN; /* BROADCAST-4 */
+    int rc = make_copy(b, ref, value, size);
+    if (rc != 0) return -rc;
+    rc = put(ch, b->copy, size, until);
+    if (rc != 0 && b->each.on_drop != NULL) b->each.on_drop(b->copy, b->each.context);
+    return rc;
+}
+
+/* Sends to one channel. As cc_chan_send_until, or _try; negative: an error of on_copy. */
+static int deliver(CCBroadcast *b, CCChan *ch, CCChan *ref, const void *value, size_t size, const CCDeadline *until) {
+    int rc = b->on_copy != NULL ? put_copy(b, ch, ref, value, size, until) : put(ch, value, size, until);
+    b->delivered += rc == 0;
+    return rc;
+}
+
+/* Sends to one subscriber. 0; EAGAIN: it has no room, so wait for it; EPIPE: no longer subscribed; ENOMEM; negative: an
+ * error of on_copy. */
 static int give_locked(CCBroadcast *b, struct subscriber *s, const void *value, size_t size) {
-    int rc = cc_chan_send_try(s->ch, value, size);
+    int rc = deliver(b, s->ch, NULL, value, size, NULL);
     if (rc == EAGAIN && b->slow == CC_SLOW_DISCONNECT) (void)cc_chan_close_err(s->ch, rc = ENOBUFS);
-    if (rc == 0 || rc == EAGAIN || rc == ENOMEM) return rc;
+    if (rc <= 0 || rc == EAGAIN || rc == ENOMEM) return rc;
     remove_locked(b, s); /* its channel was closed, by an unsubscribe or here */
     return EPIPE;
 }
@@ -183,7 +247,7 @@ static int give_all_locked(CCBroadcast *b, const void *value, size_t size) {
         if (one == EPIPE) continue;
         cc__list_remove(&s->link);
         cc__list_push_back(one == EAGAIN ? &b->full : &b->subscribers, &s->link);
-        if (one == ENOMEM) rc = one;
+        if (one == ENOMEM || one < 0) rc = one < 0 ? -one : one;
     }
     return rc;
 }
@@ -211,7 +275,8 @@ static bool is_closed(CCBroadcast *b) {
 
 /* Waits for one subscriber that had no room. 0 also if it has unsubscribed. */
 static int wait_for(CCBroadcast *b, CCChan *ch, const void *value, size_t size, CCDeadline deadline) {
-    int rc = cc_chan_send_until(ch, value, size, deadline);
+    int rc = deliver(b, ch, ch, value, size, &deadline);
+    if (rc < 0) return -rc;
     if (rc == 0 || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOMEM) return rc;
     return is_closed(b) ? EPIPE : 0;
 }
@@ -228,7 +293,7 @@ static int send_held(CCBroadcast *b, const void *value, size_t size, CCDeadline 
         if (rc == 0)
             rc = wait_for(b, ch, value, size, deadline);
         else
-            (void)cc_chan_send_try(ch, value, size); /* it may have got room during a wait for another */
+            (void)deliver(b, ch, ch, value, size, NULL); /* it may have got room during a wait for another */
     return rc;
 }
 
@@ -236,17 +301,24 @@ static bool good(const CCBroadcast *b, const void *value, size_t size) {
     return b != NULL && size == b->each.elem_size && (value != NULL || size == 0);
 }
 
-int cc_broadcast_send_until(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline) {
+int cc_broadcast_send_count(CCBroadcast *b, const void *value, size_t size, size_t *delivered, CCDeadline deadline) {
+    if (delivered != NULL) *delivered = 0;
     if (!good(b, value, size)) return EINVAL;
     int rc = cc_mutex_lock_until(&b->sending, deadline);
     if (rc != 0) return rc;
+    b->delivered = 0;
     rc = send_held(b, value, size, deadline);
+    if (delivered != NULL) *delivered = b->delivered;
     (void)cc_mutex_unlock(&b->sending);
     return rc;
 }
 
+int cc_broadcast_send_until(CCBroadcast *b, const void *value, size_t size, CCDeadline deadline) {
+    return cc_broadcast_send_count(b, value, size, NULL, deadline);
+}
+
 int cc_broadcast_send(CCBroadcast *b, const void *value, size_t size) {
-    return cc_broadcast_send_until(b, value, size, CC_FOREVER);
+    return cc_broadcast_send_count(b, value, size, NULL, CC_FOREVER);
 }
 
 static int send_try_locked(CCBroadcast *b, const void *value, size_t size) {

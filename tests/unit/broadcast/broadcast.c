@@ -70,6 +70,11 @@ TEST_WORKERS(every_subscriber_gets_all) {
     in_both_contexts(every_subscriber_gets_all);
 }
 
+static int copy_nothing(void *value, void *context) {
+    (void)value, (void)context;
+    return 0;
+}
+
 TEST(arguments) {
     CCBroadcastConfig config = {.elem_size = 4};
     int v = 0;
@@ -79,8 +84,10 @@ TEST(arguments) {
     config.slow = (CCSlowMode)7;
     CHECK(cc_broadcast_create(&config) == NULL && errno == EINVAL);
     config.slow = CC_SLOW_BLOCK;
-    config.reserved[3] = 1;
+    config.reserved[2] = 1;
     CHECK(cc_broadcast_create(&config) == NULL && errno == EINVAL);
+    config = (CCBroadcastConfig){.elem_size = SIZE_MAX - 8, .capacity = 1, .on_copy = copy_nothing};
+    CHECK(cc_broadcast_create(&config) == NULL && errno == ENOMEM);
     CHECK(cc_broadcast_subscribe(NULL) == NULL && errno == EINVAL);
     CHECK_EQ(cc_broadcast_send(NULL, &v, sizeof v), EINVAL);
     CHECK_EQ(cc_broadcast_close(NULL), EINVAL);
@@ -383,6 +390,226 @@ static void same_order(void) {
 
 TEST_WORKERS(same_order) {
     in_both_contexts(same_order);
+}
+
+/* ---- values that own memory ---- */
+
+static atomic_int live, fail_in; /* values that were not freed; which of the next copies fails, 0: none */
+static atomic_bool by_panic;
+
+static int *new_value(int v) {
+    int *value = malloc(sizeof *value);
+    CHECK(value != NULL);
+    *value = v;
+    live++;
+    return value;
+}
+
+static void free_value(void *value, void *context) {
+    CHECK(context == &live);
+    free(*(int **)value);
+    live--;
+}
+
+static int copy_value(void *value, void *context) {
+    CHECK(context == &live);
+    if (fail_in > 0 && --fail_in == 0) {
+        if (by_panic) cc_panic("no copy");
+        return -1;
+    }
+    *(int **)value = new_value(**(int **)value);
+    return 0;
+}
+
+static CCBroadcast *new_owning(size_t capacity, CCSlowMode slow) {
+    CCBroadcastConfig config = {.elem_size = sizeof(int *),
+                                .capacity = capacity,
+                                .slow = slow,
+                                .on_drop = free_value,
+                                .on_copy = copy_value,
+                                .context = &live};
+    CCBroadcast *b = cc_broadcast_create(&config);
+    CHECK(b != NULL);
+    return b;
+}
+
+/* What is sent stays the caller's, which frees it. */
+static void send_owned(CCBroadcast *b, int v, int expected, size_t copies) {
+    int *value = new_value(v);
+    size_t delivered = 99;
+    CHECK_EQ(cc_broadcast_send_count(b, &value, sizeof value, &delivered, cc_after_ms(1)), expected);
+    CHECK_EQ(delivered, copies);
+    CHECK_EQ(*value, v);
+    free_value(&value, &live);
+}
+
+static void expect_owned(CCChan *ch, int v) {
+    int *value;
+    CHECK_EQ(cc_chan_recv_try(ch, &value, sizeof value), 0);
+    CHECK_EQ(*value, v);
+    free_value(&value, &live);
+}
+
+/* The last of these sends finds one subscriber with room, and one without. */
+static void check_copies(CCSlowMode slow, int expected, size_t copies, int next) {
+    CCBroadcast *b = new_owning(2, slow);
+    send_owned(b, 1, 0, 0); /* nobody is there */
+    CCChan *fast = subscribe(b), *behind = subscribe(b);
+    for (int v = 2; v <= 3; v++) send_owned(b, v, 0, 2);
+    expect_owned(fast, 2);
+    send_owned(b, 4, expected, copies);
+    expect_owned(fast, 3);
+    expect_owned(fast, 4);
+    expect_owned(behind, next);
+    CHECK_EQ(live, 1);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, fast), 0);
+    cc_broadcast_free(b);
+    cc_chan_free(behind);
+    CHECK_EQ(live, 0);
+}
+
+static void copies_are_the_subscribers(void) {
+    check_copies(CC_SLOW_BLOCK, ETIMEDOUT, 1, 2);
+    check_copies(CC_SLOW_DROP_OLD, 0, 2, 3);
+    check_copies(CC_SLOW_DISCONNECT, 0, 1, 2);
+}
+
+TEST_WORKERS(copies_are_the_subscribers) {
+    in_both_contexts(copies_are_the_subscribers);
+}
+
+/* The subscriber for which no copy can be made misses the value. A send_try makes none if one of them has no room. */
+static void copies_fail(void) {
+    CCBroadcast *b = new_owning(1, CC_SLOW_BLOCK);
+    CCChan *one = subscribe(b), *two = subscribe(b), *three = subscribe(b);
+    int *value = new_value(2);
+    fail_in = 2;
+    send_owned(b, 1, ENOMEM, 2);
+    expect_owned(one, 1);
+    expect_owned(three, 1);
+    CHECK_EQ(cc_chan_len(two), 0);
+    CHECK_EQ(cc_broadcast_send_try(b, &value, sizeof value), 0);
+    expect_owned(one, 2);
+    CHECK_EQ(cc_broadcast_send_try(b, &value, sizeof value), EAGAIN);
+    CHECK_EQ(cc_chan_len(one), 0);
+    fail_in = 2; /* the one for `two`, which has no room */
+    send_owned(b, 3, ENOMEM, 1);
+    expect_owned(one, 3);
+    free_value(&value, &live);
+    CHECK_EQ(live, 2);
+    cc_broadcast_free(b);
+    cc_chan_free(one);
+    cc_chan_free(two);
+    cc_chan_free(three);
+    CHECK_EQ(live, 0);
+}
+
+TEST_WORKERS(copies_fail) {
+    in_both_contexts(copies_fail);
+}
+
+static void free_own(void *value) {
+    free_value(&value, &live);
+}
+
+static void sends_to_panic(void *b) {
+    int *value = new_value(2);
+    CC_DEFER(free_own, value);
+    MAY_FAIL(cc_broadcast_send(b, &value, sizeof value));
+}
+
+/* In the first copy, for a subscriber with room; in the second, for the first of two that the send would wait for. */
+static void copies_panic(void) {
+    CCBroadcast *b = new_owning(1, CC_SLOW_BLOCK);
+    CCChan *one = subscribe(b), *full = subscribe(b), *fuller = subscribe(b);
+    int *none = NULL;
+    send_owned(b, 1, 0, 3);
+    expect_owned(one, 1);
+    by_panic = true;
+    for (int which = 1; which <= 2; which++) {
+        fail_in = which;
+        CHECK_EQ(cc_try(sends_to_panic, b, NULL), ENOTRECOVERABLE);
+        CHECK_EQ(cc_chan_len(one), which == 2);
+        CHECK_EQ(cc_broadcast_subscribers(b), 3);
+    }
+    by_panic = false;
+    expect_owned(one, 2);
+    expect_owned(full, 1);
+    CHECK_EQ(cc_broadcast_send_try(b, &none, sizeof none), EAGAIN); /* the last one is not forgotten */
+    expect_owned(fuller, 1);
+    CCChan *late = subscribe(b);
+    send_owned(b, 3, 0, 4);
+    expect_owned(one, 3);
+    expect_owned(full, 3);
+    expect_owned(late, 3);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, late), 0);
+    CHECK_EQ(cc_broadcast_unsubscribe(b, fuller), 0);
+    cc_broadcast_free(b);
+    cc_chan_free(one);
+    cc_chan_free(full);
+    CHECK_EQ(live, 0);
+}
+
+TEST_WORKERS(copies_panic) {
+    in_both_contexts(copies_panic);
+}
+
+CC_CHILD(send_owned_one, {
+    CCBroadcast *b;
+    size_t *delivered;
+}) {
+    int *value = new_value(2);
+    int rc = cc_broadcast_send_count(self->b, &value, sizeof value, self->delivered, CC_FOREVER);
+    free_value(&value, &live);
+    return rc;
+}
+
+/* The send holds a copy for a subscriber that leaves. */
+static void copies_of_one_that_leaves(void) {
+    CCBroadcast *b = new_owning(1, CC_SLOW_BLOCK);
+    CCChan *fast = subscribe(b), *slow = subscribe(b);
+    size_t delivered = 99;
+    int rc = -1;
+    send_owned(b, 1, 0, 2);
+    expect_owned(fast, 1);
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(CC_GO_IN(n, send_owned_one, .b = b, .delivered = &delivered), 0);
+        while (cc_chan_len(fast) == 0) cc_yield();
+        CHECK_EQ(cc_broadcast_unsubscribe(b, slow), 0);
+    }
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(delivered, 1);
+    expect_owned(fast, 2);
+    CHECK_EQ(live, 0);
+    cc_broadcast_free(b);
+    cc_chan_free(fast);
+}
+
+TEST_WORKERS(copies_of_one_that_leaves) {
+    in_both_contexts(copies_of_one_that_leaves);
+}
+
+/* Also where nothing is owned. */
+TEST(a_send_counts) {
+    CCBroadcast *b = new_broadcast(1, CC_SLOW_BLOCK);
+    CCChan *one = subscribe(b);
+    size_t delivered = 99;
+    int v = 1;
+    CHECK_EQ(cc_broadcast_send_count(NULL, &v, sizeof v, &delivered, CC_FOREVER), EINVAL);
+    CHECK_EQ(delivered, 0);
+    CHECK_EQ(cc_broadcast_send_count(b, &v, sizeof v, &delivered, CC_FOREVER), 0);
+    CHECK_EQ(delivered, 1);
+    CCChan *two = subscribe(b);
+    CHECK_EQ(cc_broadcast_send_count(b, &v, sizeof v, &delivered, CC_PASSED), ETIMEDOUT);
+    CHECK_EQ(delivered, 1);
+    CHECK_EQ(cc_broadcast_send_count(b, &v, sizeof v, NULL, CC_PASSED), ETIMEDOUT);
+    CHECK_EQ(cc_broadcast_close(b), 0);
+    delivered = 99;
+    CHECK_EQ(cc_broadcast_send_count(b, &v, sizeof v, &delivered, CC_FOREVER), EPIPE);
+    CHECK_EQ(delivered, 0);
+    cc_broadcast_free(b);
+    cc_chan_free(one);
+    cc_chan_free(two);
 }
 
 /* ---- the latest value ---- */
