@@ -9,11 +9,12 @@
  *           CC_ON_CANCEL()          { return; }
  *       }
  *
- * Exactly one arm is executed, and its body runs; if several are ready, an arbitrary one. The expressions of an arm are
- * evaluated once, before the wait. The block contains only arms; they may be in loops and behind if and else, provided
- * that the conditions do not depend on what an arm changes, because the block is executed twice: to collect the arms
- * and to find the body. It is a loop: break and continue in a body leave the block, not a loop around it. Blocks nest.
- * A block holds up to 16 arms, CC_WHEN_N(64) { … } up to 64; at most CC_SELECT_MAX.
+ * Exactly one arm is executed, and its body runs; if several are ready, a random one, or in a CC_WHEN_ORDERED the first
+ * in the order of the block. The expressions of an arm are evaluated once, before the wait. The block contains only
+ * arms; they may be in loops and behind if and else, provided that the conditions do not depend on what an arm changes,
+ * because the block is executed twice: to collect the arms and to find the body. It is a loop: break and continue in a
+ * body leave the block, not a loop around it. Blocks nest.
+ * A block holds up to 16 arms, CC_WHEN_N(64) { … } and CC_WHEN_ORDERED_N(64) { … } up to 64; at most CC_SELECT_MAX.
  *
  * If the wait is cancelled, no body runs, unless there is a CC_ON_CANCEL: a loop around a block without one must check
  * cc_cancelled.
@@ -39,16 +40,12 @@
 CC_BEGIN_DECLS
 
 #define CC_WHEN CC_WHEN_N(16)
-#define CC_WHEN_N(n)                                                                                                   \
-    for (                                                                                                              \
-        struct {                                                                                                       \
-            CCWhen when;                                                                                               \
-            CCCase cases[n];                                                                                           \
-        } cc_when_room_,                                                                                               \
-        *cc_when_ = (cc_when_begin_(&cc_when_room_.when), &cc_when_room_), *cc_collects_ = cc_when_;                   \
-        cc_when_ != NULL;                                                                                              \
-        cc_when_ = cc_collects_ != NULL && cc_when_choose(&cc_when_room_.when) ? (cc_collects_ = NULL, &cc_when_room_) \
-                                                                               : NULL)
+#define CC_WHEN_N(n) CC__WHEN_BLOCK(n, cc_when_choose)
+
+/* A block that takes the first arm that is ready: for a stop before work, or an urgent channel before another. An arm
+ * that is always ready starves those below it. If none is ready, the first that becomes ready is taken. */
+#define CC_WHEN_ORDERED CC_WHEN_ORDERED_N(16)
+#define CC_WHEN_ORDERED_N(n) CC__WHEN_BLOCK(n, cc_when_choose_ordered)
 
 /* A value was received into *pointer, or *pointer was sent; _OF: with a typed handle (cc_chan_handle.h). A NULL channel
  * is never ready. A send on a full drop-new channel is ready: CC_WHEN_ERROR is EAGAIN. */
@@ -126,8 +123,19 @@ typedef struct CCWhen {
 
 /* Waits, and chooses the body; false: none. */
 CC_API bool cc_when_choose(CCWhen *when);
+CC_API bool cc_when_choose_ordered(CCWhen *when);
 /* Panics: too many arms. */
 CC_API void cc_when_overflow(size_t room);
+
+#define CC__WHEN_BLOCK(n, choose)                                                                    \
+    for (                                                                                            \
+        struct {                                                                                     \
+            CCWhen when;                                                                             \
+            CCCase cases[n];                                                                         \
+        } cc_when_room_,                                                                             \
+        *cc_when_ = (cc_when_begin_(&cc_when_room_.when), &cc_when_room_), *cc_collects_ = cc_when_; \
+        cc_when_ != NULL;                                                                            \
+        cc_when_ = cc_collects_ != NULL && choose(&cc_when_room_.when) ? (cc_collects_ = NULL, &cc_when_room_) : NULL)
 
 /* A pointer to anything else does not compile. */
 #ifndef __cplusplus

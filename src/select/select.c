@@ -454,13 +454,21 @@ int cc_match(CCCase *cases, size_t n, bool wait) {
     return rc == 0 ? (int)chosen : rc == EAGAIN ? CC_MATCH_NONE : CC_MATCH_FAILED;
 }
 
-bool cc_when_choose(CCWhen *when) {
+CC_INLINE bool choose(CCWhen *when, CCSelectOrder order) {
     CCCase *cases = cc__when_cases(when);
     size_t chosen = 0;
-    int rc = select_any(cases, when->count, CC_SELECT_FAIR, WAIT_FOREVER, when->otherwise == UINT32_MAX, &chosen);
+    int rc = select_any(cases, when->count, order, WAIT_FOREVER, when->otherwise == UINT32_MAX, &chosen);
     when->at = 0;
     when->error = 0;
     if (unlikely(rc != 0 || cases[chosen].error != 0)) return cc__when_ended(when, rc, chosen);
     when->chosen = (uint32_t)chosen;
     return true;
+}
+
+bool cc_when_choose(CCWhen *when) {
+    return choose(when, CC_SELECT_FAIR);
+}
+
+bool cc_when_choose_ordered(CCWhen *when) {
+    return choose(when, CC_SELECT_FIRST);
 }

@@ -410,6 +410,19 @@ static int when_(IntChan ints, CCDeadline deadline) {
             MUST(false);
         }
     }
+    CC_WHEN_ORDERED {
+        CC_ON_UNTIL(CC_PASSED) {
+            arms++;
+        }
+        CC_ON_AFTER_MS(0) {
+            MUST(false);
+        }
+    }
+    CC_WHEN_ORDERED_N(1) {
+        CC_ON_UNTIL(CC_PASSED) {
+            arms++;
+        }
+    }
     CC_WHEN {
         CC_ON_RECV_OF(ints, &value) {
             MUST(false);
@@ -449,7 +462,7 @@ static int when_(IntChan ints, CCDeadline deadline) {
 
 static void whens_(void) {
     IntChan ints = IntChan_create(1);
-    MUST(when_(ints, CC_FOREVER) == 8);
+    MUST(when_(ints, CC_FOREVER) == 10);
     IntChan_free(ints);
 }
 

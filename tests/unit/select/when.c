@@ -319,6 +319,128 @@ TEST_WORKERS(many) {
     both_contexts(many_body);
 }
 
+/* Several are ready: the first of them, every time. */
+static void *ordered_body(void *unused) {
+    (void)unused;
+    enum { ROUNDS = 20, MANY = 20 };
+    CCChan *ch[MANY], *empty = new_chan(sizeof(int), 1);
+    int v = 0;
+    for (int i = 0; i < MANY; i++) ch[i] = new_chan(sizeof(int), ROUNDS);
+    for (int i = 0; i < MANY; i++)
+        for (int k = 0; k < ROUNDS; k++) CHECK_EQ(cc_chan_send(ch[i], &i, sizeof i), 0);
+    for (int k = 0; k < MANY * ROUNDS; k++) {
+        int which = -1;
+        CC_WHEN_ORDERED_N(MANY + 3) {
+            CC_ON_DEFAULT() { /* its place does not matter */
+                which = -2;
+            }
+            CC_ON_RECV(empty, &v) {
+                which = -3;
+            }
+            for (int i = 0; i < MANY; i++) {
+                CC_ON_RECV(ch[i], &v) {
+                    which = i;
+                }
+            }
+            CC_ON_UNTIL(CC_PASSED) {
+                which = -4;
+            }
+        }
+        CHECK_EQ(which, k / ROUNDS);
+        CHECK_EQ(v, which);
+    }
+    for (int i = 0; i < MANY; i++) cc_chan_free(ch[i]);
+    cc_chan_free(empty);
+    return NULL;
+}
+
+TEST_WORKERS(ordered) {
+    both_contexts(ordered_body);
+}
+
+/* One arm becomes ready during the wait. */
+static void *ordered_waits_body(void *unused) {
+    (void)unused;
+    CCChan *first = new_chan(sizeof(int), 1);
+    CCTask task = cc_fiber_spawn_task(result_of, &task);
+    void *result = NULL;
+    int v = 0, which = -1;
+    CC_WHEN_ORDERED {
+        CC_ON_RECV(first, &v) {
+            which = 0;
+        }
+        CC_ON_JOIN(&task, &result) {
+            which = 1;
+        }
+    }
+    CHECK_EQ(which, 1);
+    CHECK(result == &task);
+    CHECK_EQ(cc_chan_close(first), 0);
+    CC_WHEN_ORDERED {
+        CC_ON_CLOSED(first) {
+            which = 2;
+        }
+        CC_ON_RECV(first, &v) {
+            which = 0;
+        }
+        CC_ON_UNTIL(CC_PASSED) {
+            which = 3;
+        }
+    }
+    CHECK_EQ(which, 2);
+    cc_chan_free(first);
+    return NULL;
+}
+
+TEST_WORKERS(ordered_waits) {
+    both_contexts(ordered_waits_body);
+}
+
+CC_CHILD(cancelled_in_order, { CCChan *full; }) {
+    int v = 0, which = -1;
+    while (!cc_cancelled()) cc_yield();
+    for (int i = 0; i < 20; i++) {
+        CC_WHEN_ORDERED {
+            CC_ON_CANCEL() {
+                which = 0;
+            }
+            CC_ON_RECV(self->full, &v) {
+                which = 1;
+            }
+        }
+        CHECK_EQ(which, 0);
+        CC_WHEN_ORDERED {
+            CC_ON_RECV(self->full, &v) {
+                which = 1;
+            }
+            CC_ON_CANCEL() {
+                which = 0;
+            }
+        }
+        CHECK_EQ(which, 1);
+    }
+    return 0;
+}
+
+/* A cancellation has its place like other arms. */
+static void *ordered_cancel_body(void *unused) {
+    (void)unused;
+    CCChan *full = new_chan(sizeof(int), 20);
+    for (int i = 0; i < 20; i++) CHECK_EQ(cc_chan_send(full, &i, sizeof i), 0);
+    int rc = 0;
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(CC_GO_IN(n, cancelled_in_order, .full = full), 0);
+        cc_nursery_cancel(n);
+    }
+    CHECK_EQ(cc_chan_len(full), 0);
+    cc_chan_free(full);
+    return NULL;
+}
+
+TEST_WORKERS(ordered_cancel) {
+    both_contexts(ordered_cancel_body);
+}
+
 /* Arms behind conditions: an else belongs to its condition. */
 static void *conditions_body(void *unused) {
     (void)unused;
