@@ -182,3 +182,21 @@ bool cc__san_on_valgrind(void) {
     return false;
 #endif
 }
+
+#if defined(CC_VARIANT) || defined(CC_ASAN) || defined(CC_TSAN)
+const char *cc__san_missing(void) {
+    return NULL;
+}
+#else
+/* As in cmake/dispatch.c. */
+__attribute__((weak)) void __tsan_init(void);
+__attribute__((weak)) void __asan_init(void);
+__attribute__((weak)) void __lsan_register_root_region(const void *p, unsigned long size);
+
+const char *cc__san_missing(void) {
+    return __tsan_init != NULL ? "thread"
+           : __asan_init != NULL ? "address"
+           : __lsan_register_root_region != NULL ? "leak"
+                                                 : NULL;
+}
+#endif

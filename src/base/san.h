@@ -79,6 +79,9 @@ void cc__san_fiber_set(struct san *san, void *fiber);
 void *cc__san_fiber_new(void);
 #endif
 
+/* The name, in -fsanitize, of a sanitizer that the program is built with and this library is not made for; or NULL. */
+const char *cc__san_missing(void);
+
 /* The calling thread's own stack; and its end, when the thread runs no more fibers. */
 void cc__san_native(struct san *san);
 void cc__san_native_end(void);

@@ -132,6 +132,11 @@ static void at_exit(void) {
 
 static void first_time(void) {
     atexit(at_exit);
+    const char *sanitizer = cc__san_missing();
+    if (sanitizer != NULL)
+        cc__warn("this program is built with -fsanitize=%s, and this libccc has no copy for it: what the sanitizer "
+                 "reports about fibers may be false. Build libccc with CC_SANITIZER_VARIANTS=ON and not as Debug",
+                 sanitizer);
 }
 
 static int build_locked(const CCRuntimeConfig *wanted) {
