@@ -204,22 +204,40 @@ static void count_fiber(struct profile *p, uint32_t slot) {
     count_sample(p);
 }
 
+enum { PATIENCE_NS = 2000000000 }; /* another report may be blocked on a pipe that is not read */
+enum { AGAIN_NS = 5000000 };       /* a guess; longer than others that wait for the lock sleep */
+
+static bool begin_report(void) {
+    return cc__dump_begin_until(cc__clock_real() + PATIENCE_NS);
+}
+
+static int count_unreachable_once(struct profile *p, struct unreachable *found) {
+    if (!begin_report()) return EBUSY;
+    int rc = cc__unreachable_find(found, false) == NULL ? 0 : EBUSY;
+    for (unsigned i = 0; rc == 0 && i < found->count; i++) count_fiber(p, found->slot[i]);
+    cc__dump_end();
+    return rc;
+}
+
+/* While the program runs it tries again: without the lock in between, because other reports can be made meanwhile. */
 static int count_unreachable(struct profile *p) {
-    uint32_t *slots = cc__mem_alloc(UNREACHABLE_MAX * sizeof *slots);
-    if (slots == NULL) return ENOMEM;
-    struct unreachable found = {.max = UNREACHABLE_MAX, .slot = slots};
-    int rc = cc__unreachable_find(&found, true) == NULL ? 0 : EBUSY;
-    for (unsigned i = 0; rc == 0 && i < found.count; i++) count_fiber(p, slots[i]);
-    cc__mem_free(slots);
+    struct unreachable found = {.max = UNREACHABLE_MAX};
+    uint64_t until = cc__clock_real() + PATIENCE_NS;
+    int rc = ENOMEM;
+    found.slot = cc__mem_alloc(UNREACHABLE_MAX * sizeof *found.slot);
+    while (found.slot != NULL && (rc = count_unreachable_once(p, &found)) != 0 && found.again &&
+           cc__clock_real() < until)
+        cc__thread_nap(AGAIN_NS);
+    cc__mem_free(found.slot);
     return rc;
 }
 
 static int count_all(struct profile *p) {
+    if (!begin_report()) return EBUSY;
     for (uint32_t slot = 0; slot < cc__pool_size(); slot++) count_fiber(p, slot);
+    cc__dump_end();
     return 0;
 }
-
-enum { PATIENCE_NS = 2000000000 }; /* another report may be blocked on a pipe that is not read */
 
 static int write_fibers(int fd, bool leaks) {
     struct names names;
@@ -230,11 +248,7 @@ static int write_fibers(int fd, bool leaks) {
     rc = cc__names_init(&names) ? 0 : ENOMEM;
     if (rc == 0) {
         put_type(&p, PROFILE_SAMPLE_TYPE, "fibers", "count");
-        rc = EBUSY;
-        if (cc__dump_begin_until(cc__clock_real() + PATIENCE_NS)) {
-            rc = leaks ? count_unreachable(&p) : count_all(&p);
-            cc__dump_end();
-        }
+        rc = leaks ? count_unreachable(&p) : count_all(&p);
     }
     if (rc == 0) rc = finish(&p, fd);
     if (outside) cc__upcall_leave();
@@ -416,7 +430,7 @@ static int sample_until(struct profile *p, struct counted *counted, CCDeadline u
         int rc = cc_sleep_until(next.ns < until.ns ? next : until);
         if (rc != 0) return rc;
         uint64_t now = cc__clock_now();
-        if (!cc__dump_begin_until(cc__clock_real() + PATIENCE_NS)) return EBUSY;
+        if (!begin_report()) return EBUSY;
         look(p, counted, now - last);
         cc__dump_end();
         last = now;

@@ -300,6 +300,7 @@ static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience
     for (bool again = true; again;) {
         uint64_t epoch = cc__idle_epoch();
         if (!cc__quiet_but_me()) {
+            found->again = true;
             again = cc__clock_real() < until;
             if (again) cc__thread_nap(1000 * 1000);
             continue;
@@ -312,13 +313,15 @@ static CC_NOINLINE const char *look(struct unreachable *found, uint64_t patience
         explicit_bzero(s, sizeof *s); /* or the next search would find these addresses */
         cc__mem_free(s);
         why = failed != NULL || undisturbed ? failed : "workers keep waking up";
-        again = failed == NULL && !undisturbed && cc__clock_real() < until;
+        found->again = failed == NULL && !undisturbed;
+        again = found->again && cc__clock_real() < until;
     }
     return why;
 }
 
 CC_NOINLINE const char *cc__unreachable_find(struct unreachable *found, bool patient) {
     found->count = 0;
+    found->again = false;
     if (cc__inspect_missing() != NULL) return "this build of the library cannot";
 #if defined(CC_ASAN) || defined(CC_TSAN)
     (void)patient, (void)look;

@@ -64,6 +64,7 @@ struct unreachable {
     unsigned count; /* at most UNREACHABLE_MAX */
     unsigned max;
     uint32_t *slot; /* of the first `max` of them */
+    bool again;     /* there is no result, because something was running: the next search may have one */
 };
 
 /* The fibers that are proved to be unreachable. The caller is inside the runtime, and nothing else may run. NULL, or
