@@ -147,8 +147,9 @@ CC_API CC_MUST_CHECK int cc_poll(struct pollfd *fds, size_t n, CCDeadline deadli
 
 /* ---- statistics ---- */
 
-/* The number of waits for descriptors: a fiber or OS thread that waits for several descriptors at once, in cc_poll or a
- * select, counts once for each of them. Any context; does not switch. */
+/* The number of waiters in the lists of all descriptors, not of fibers and OS threads that wait: each call counts once,
+ * but a cc_poll once for each entry, and a select once for each arm, also if these name the same descriptor. Any
+ * context; does not switch. */
 CC_API size_t cc_io_waiters(void);
 
 CC_END_DECLS

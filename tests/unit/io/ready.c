@@ -121,6 +121,46 @@ TEST_WORKERS(a_hangup_is_reported) {
     CHECK_EQ(cc_run(hangups, NULL, NULL), 0);
 }
 
+CC_CHILD(poll_same, {
+    int fd;
+    size_t entries;
+}) {
+    struct pollfd fds[2] = {{.fd = self->fd, .events = POLLIN | POLLPRI}, {.fd = self->fd, .events = POLLIN}};
+    CHECK_EQ(cc_poll(fds, self->entries, CC_FOREVER, &(size_t){0}), ECANCELED);
+    return 0;
+}
+
+CC_CHILD(select_same, { int fd; }) {
+    size_t chosen;
+    CCCase cases[] = {{.kind = CC_CASE_READABLE, .fd = self->fd}, {.kind = CC_CASE_READABLE, .fd = self->fd}};
+    CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), ECANCELED);
+    return 0;
+}
+
+/* An entry of a poll and an arm of a select each count as a waiter. */
+static void *waiters_are_counted(void *arg) {
+    struct pair p = make_sockets(true);
+    CC_NURSERY(nursery) {
+        CHECK_EQ(CC_GO_IN(nursery, wait_for, .fd = p.in, .events = CC_READABLE, .error = ECANCELED), 0);
+        await_waiters(1);
+        CHECK_EQ(CC_GO_IN(nursery, poll_same, .fd = p.in, .entries = 1), 0);
+        await_waiters(2);
+        CHECK_EQ(CC_GO_IN(nursery, poll_same, .fd = p.in, .entries = 2), 0);
+        await_waiters(4);
+        CHECK_EQ(CC_GO_IN(nursery, select_same, .fd = p.in), 0);
+        await_waiters(6);
+        CHECK_EQ(cc_nursery_cancel(nursery), 0);
+    }
+    CHECK_EQ(cc_io_waiters(), 0);
+    CHECK_EQ(cc_fd_close(p.in), 0);
+    CHECK_EQ(cc_fd_close(p.out), 0);
+    return arg;
+}
+
+TEST_WORKERS(waiters_are_counted) {
+    CHECK_EQ(cc_run(waiters_are_counted, NULL, NULL), 0);
+}
+
 static void *wait_ends(void *arg) {
     for (int adopt = 0; adopt < 2; adopt++) {
         struct pair p = make_sockets(adopt);
