@@ -92,21 +92,26 @@ static int refuse(uint64_t deadline) {
     return deadline != WAIT_FOREVER && cc__clock_now() >= deadline ? ETIMEDOUT : 0;
 }
 
-static int hand_over(struct wait *wait, bool *left) {
-    struct worker *w = cc__worker();
-    int rc = w == NULL ? cc__upcall_enter(true) : 0;
-    if (rc != 0) return rc;
-    wait->again_ns = cc__pool_submit(wait->pool, wait->call) ? 0 : AGAIN_MIN_NS;
-    rc = wait_for(wait, left);
-    if (w == NULL) cc__upcall_leave();
-    return rc;
-}
-
 static int call_here(struct blocking_call *call) {
     cc__sim_point();
     call->status = cc__pool_call(call->fn, call->arg, &call->result);
     cc__sim_point();
     return 0;
+}
+
+static int hand_over(struct wait *wait, bool *left) {
+    struct worker *w = cc__worker();
+    int rc = w == NULL ? cc__upcall_enter(true) : 0;
+    if (rc != 0) return rc;
+    if (unlikely(cc__sim_on())) { /* a thread, not a fiber, has just started the runtime, and CC_SIM_SEED is set */
+        rc = call_here(wait->call);
+        cc__upcall_leave();
+        return rc;
+    }
+    wait->again_ns = cc__pool_submit(wait->pool, wait->call) ? 0 : AGAIN_MIN_NS;
+    rc = wait_for(wait, left);
+    if (w == NULL) cc__upcall_leave();
+    return rc;
 }
 
 static int run(struct wait *wait, void **result) {

@@ -626,6 +626,15 @@ TEST(a_simulation_calls_directly) {
     for (uint64_t seed = 1; seed <= 20; seed++) CHECK_EQ(cc_sim_run(seed, simulated, NULL, NULL), 0);
 }
 
+/* The call of a thread that starts the runtime, before anything else has. */
+TEST(a_call_that_starts_a_simulation) {
+    setenv("CC_SIM_SEED", "7", 1);
+    (void)simulated(NULL);
+    CHECK_EQ(cc_sim_seed(), 7);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    unsetenv("CC_SIM_SEED");
+}
+
 static void *deadlocks(void *arg) {
     CHECK_EQ(cc_blocking(give_back, NULL, NULL), 0);
     CCChan *ch = cc_chan_create(1, 0);
