@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include "base/attr.h"
+#include "base/error.h"
 
 #include <ccc/cc_sched.h>
 #include <errno.h>
@@ -28,12 +29,24 @@ static bool is_own(void) {
     return unlikely(own.alloc != NULL);
 }
 
+/* The program's functions may change errno at any time, those of the C library when they fail. */
+static void *own_alloc(size_t size, size_t align) {
+    CC_KEEP_ERRNO;
+    return own.alloc(size, align, own.context);
+}
+
+static CC_COLD void *none(int kept_errno) {
+    cc__errno_set(kept_errno);
+    return NULL;
+}
+
 /* `p` is hidden from the race detector: a worker's stack is also used on behalf of fibers that have ended, and each
  * fiber is a thread to it. */
 CC_NOINLINE CC_NO_TSAN void *cc__mem_alloc_stack(size_t size) {
     void *p = NULL;
-    if (is_own()) return own.alloc(size, CC_LINE, own.context);
-    return posix_memalign(&p, CC_LINE, size) == 0 ? p : NULL;
+    if (is_own()) return own_alloc(size, CC_LINE);
+    int kept = cc__errno_get();
+    return posix_memalign(&p, CC_LINE, size) == 0 ? p : none(kept);
 }
 
 void *cc__mem_alloc(size_t size) {
@@ -43,17 +56,19 @@ void *cc__mem_alloc(size_t size) {
 }
 
 CC_NOINLINE void *cc__mem_alloc_small(size_t size) {
-    void *p = is_own() ? own.alloc(size, 16, own.context) : malloc(size);
+    int kept = cc__errno_get();
+    void *p = is_own() ? own_alloc(size, 16) : malloc(size);
     __asm__("" : "+r"(p)); /* else compilers turn this into calloc, which does not use the cached free blocks */
-    if (p != NULL) memset(p, 0, size);
-    return p;
+    return p != NULL ? memset(p, 0, size) : none(kept);
 }
 
 void cc__mem_free(void *p) {
-    if (likely(own.free == NULL))
+    if (likely(own.free == NULL)) {
         free(p);
-    else if (p != NULL)
+    } else if (p != NULL) {
+        CC_KEEP_ERRNO;
         own.free(p, own.context);
+    }
 }
 
 void cc__mem_free_libc(void *p) {

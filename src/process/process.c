@@ -5,6 +5,7 @@
  */
 #include "process/process.h"
 
+#include "base/error.h"
 #include "base/fatal.h"
 #include "base/mem.h"
 #include "io/fd.h"
@@ -261,7 +262,9 @@ static int spawn_fiber(struct launch *l) {
 }
 
 static int start_watched(struct launch *l) {
+    int kept = cc__errno_get();
     l->started = cc_chan_create(sizeof(int), 1);
+    cc__errno_set(kept);
     if (l->started == NULL) return ENOMEM;
     (void)cc__add(&l->process->refs, 1); /* the fiber's */
     int error = spawn_fiber(l);

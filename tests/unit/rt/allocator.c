@@ -2,6 +2,8 @@
  * failures are ENOMEM. */
 #include "harness.h"
 
+#include "base/attr.h"
+
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -147,6 +149,61 @@ TEST(arguments) {
 }
 
 /* ---- reports ---- */
+
+/* ---- errno: a block that there is not, and functions that change it ---- */
+
+static void *take_noisily(size_t size, size_t align, void *context) {
+    void *p = size < SIZE_MAX / 4 ? take(size, align, context) : NULL;
+    errno = EDOM;
+    return p;
+}
+
+static void give_noisily(void *p, void *context) {
+    give(p, context);
+    errno = EDOM;
+}
+
+static void check_errno_is_kept(void) {
+    CCPort *port = NULL;
+    errno = EXDEV;
+    CHECK_EQ(cc_port_create(&port, NULL), 0);
+    CHECK_EQ(cc_port_send_until(port, "", SIZE_MAX / 2, CC_PASSED), ENOMEM);
+    CHECK_EQ(errno, EXDEV);
+    cc_port_free(port);
+    CHECK_EQ(errno, EXDEV);
+}
+
+TEST(errno_is_kept) {
+    CCAllocator noisy = {.alloc = take_noisily, .free = give_noisily, .context = &place};
+    CHECK_EQ(cc_allocator_set(&noisy), 0);
+    check_errno_is_kept();
+}
+
+TEST(errno_is_kept_by_a_process_without_memory) {
+    const char *argv[] = {"/nonexistent/program", NULL};
+    CCProcess *process;
+    CHECK_EQ(cc_allocator_set(&ours), 0);
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 1}), 0);
+    int rc = ENOMEM;
+    for (long blocks = 0; rc == ENOMEM; blocks++) {
+        CHECK(blocks < 100);
+        atomic_store(&left, blocks);
+        errno = EXDEV;
+        rc = cc_process_start(&process, &(CCProcessOptions){.argv = argv});
+        CHECK_EQ(errno, EXDEV);
+        atomic_store(&left, -1);
+    }
+    CHECK(rc == ENOENT || rc == ENOSYS);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+TEST(errno_is_kept_by_the_default) {
+#ifdef CC_ASAN
+    SKIP("the sanitizer's allocator ends the program");
+#else
+    check_errno_is_kept();
+#endif
+}
 
 static int nowhere;
 
