@@ -46,9 +46,9 @@ typedef struct CCIslandConfig {
 CC_API int cc_island_create(CCIsland **island, const CCIslandConfig *config);
 
 /* Waits for the island's fibers to end, runs on_end, and frees the island. Meanwhile only its own fibers may use the
- * island; they may start others. NULL is allowed. EDEADLK: the caller is a fiber of the island; nothing is done. A
- * shutdown of the runtime also ends the island's thread; the island must still be freed by this call. Any context;
- * switches, but is not cancelled. */
+ * island; they may start others. NULL is allowed. EDEADLK: the caller is a fiber of the island, or its on_start or
+ * on_end; nothing is done. A shutdown of the runtime also ends the island's thread; the island must still be freed by
+ * this call. Any context; switches, but is not cancelled. */
 CC_API int cc_island_free(CCIsland *island);
 
 /* As cc_spawn, on the island. CC_NO_ISLAND: on the ordinary workers, also from an island. To start a child of a nursery

@@ -71,9 +71,10 @@ CC_API int cc_runtime_init(const CCRuntimeConfig *config);
  * wait of every fiber with ECANCELED, shielded or not, makes cc_cancelled true in fibers, and waits for the same time
  * again, at least 100 ms. Waits of OS threads are not ended. Returns 0 when all tasks and workers have ended, or if the
  * runtime was not running. ETIMEDOUT: some tasks are still running; they are named on stderr, and the runtime
- * continues. EDEADLK: called from a fiber, or by a thread_local destructor of a worker, whose waits without a deadline
- * return ECANCELED. The runtime may be started again afterwards. Task handles and islands of before are void (ESRCH);
- * channels and nurseries stay valid. OS threads; blocks. */
+ * continues. EDEADLK: called from a fiber, on a thread of a pool for blocking calls, by on_start or on_end of an
+ * island, or by a thread_local destructor of a worker, whose waits without a deadline return ECANCELED. The runtime may
+ * be started again afterwards. Task handles and islands of before are void (ESRCH); channels and nurseries stay valid.
+ * OS threads; blocks. */
 CC_API int cc_runtime_shutdown(uint64_t timeout_ms);
 
 /* Runs fn(arg) as a fiber and waits for its end; *result (may be NULL) gets its result. A cancelled caller cancels the

@@ -127,7 +127,7 @@ static void await_end(struct island *i) {
 int cc_island_free(CCIsland *island) {
     if (island == NULL) return 0;
     if (island == CC_NO_ISLAND) return EINVAL;
-    if (cc_island_current() == island) return EDEADLK;
+    if (cc_island_current() == island || cc__island_hooked() == island) return EDEADLK;
     struct island *i = (struct island *)(void *)island;
     struct worker *worker;
     struct backoff backoff = {0};

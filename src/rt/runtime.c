@@ -23,7 +23,7 @@
  */
 #include "base/fatal.h"
 #include "base/san.h"
-#include "blocking/blocking.h"
+#include "blocking/pool.h"
 #include "diag/diag.h"
 #include "fiber/pool.h"
 #include "fiber/stack.h"
@@ -43,6 +43,7 @@
 #include "record/record.h"
 #include "rt/config.h"
 #include "sched/elastic.h"
+#include "sched/island.h"
 #include "sched/sysmon.h"
 #include "sched/upcalls.h"
 #include "sched/wake.h"
@@ -392,8 +393,13 @@ static int shutdown_locked(uint64_t timeout_ms) {
     return 0;
 }
 
+/* Whether a shutdown would wait for what the calling thread does. */
+static bool is_within(void) {
+    return cc_in_fiber() || cc__worker_ending() || cc__pool_is_own() || cc__island_hooked() != NULL;
+}
+
 int cc_runtime_shutdown(uint64_t timeout_ms) {
-    if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
+    if (is_within()) return EDEADLK;
     if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
     pthread_mutex_lock(&rt.change);
     int rc = shutdown_locked(timeout_ms);

@@ -230,11 +230,20 @@ bool cc__islands_asleep(void) {
 
 /* ---- open, close ---- */
 
-static void call_hook(void (*hook)(void *context), void *context) {
+/* Whose hook the thread runs. */
+static _Thread_local struct CCIsland *hooked __attribute__((tls_model("initial-exec")));
+
+CC_NOINLINE struct CCIsland *cc__island_hooked(void) {
+    return hooked;
+}
+
+static void call_hook(const struct island_setup *setup, void (*hook)(void *context)) {
     if (hook == NULL) return;
+    hooked = setup->island;
     if (cc__sched.simulated) cc__upcall_sim_hook(true);
-    hook(context);
+    hook(setup->context);
     if (cc__sched.simulated) cc__upcall_sim_hook(false);
+    hooked = NULL;
 }
 
 static void *island_main(void *arg) {
@@ -245,10 +254,10 @@ static void *island_main(void *arg) {
     if (setup.cpu >= 0) (void)cc__thread_pin(setup.cpu);
     cc__thread_signals_take();
     cc__upcall_take_over();
-    call_hook(setup.on_start, setup.context);
+    call_hook(&setup, setup.on_start);
     cc__upcall_leave();
     (void)cc__worker_main(w);
-    call_hook(setup.on_end, setup.context);
+    call_hook(&setup, setup.on_end);
     cc__thread_if_ended(NULL);
     if (!cc__sched.simulated) setup.ended(setup.ended_arg);
     return NULL;

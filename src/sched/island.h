@@ -31,6 +31,9 @@ struct CCIsland {
 /* Finds its worker. 0; ESRCH: the runtime has been shut down since. Inside the runtime. */
 int cc__island_find(const CCIsland *island, struct worker **worker);
 
+/* The island whose on_start or on_end the calling thread runs, or NULL. */
+struct CCIsland *cc__island_hooked(void);
+
 /* ---- which ---- */
 
 CC_INLINE bool cc__island_any(void) {

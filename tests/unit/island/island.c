@@ -654,6 +654,36 @@ TEST_WORKERS(misuse) {
     in_both_contexts(misuse);
 }
 
+/* Its own island, as the hooks know it. */
+struct hooked {
+    CCIsland *_Atomic island;
+    atomic_int hooks;
+};
+
+static void frees_in_hook(void *context) {
+    struct hooked *h = context;
+    while (atomic_load(&h->island) == NULL) sched_yield(); /* on_start may be earlier than the return of the create */
+    CHECK_EQ(cc_island_free(atomic_load(&h->island)), EDEADLK);
+    CHECK_EQ(cc_runtime_shutdown(0), EDEADLK);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), EDEADLK);
+    atomic_fetch_add(&h->hooks, 1);
+}
+
+TEST_WORKERS(misuse_in_hooks) {
+    struct hooked h = {0};
+    CCIslandConfig config = {.on_start = frees_in_hook, .on_end = frees_in_hook, .context = &h};
+    CCIsland *island;
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&h.island, NULL);
+        CHECK_EQ(cc_island_create(&island, &config), 0);
+        atomic_store(&h.island, island);
+        CHECK_EQ(cc_island_call(island, nothing, NULL, NULL), 0);
+        if (i == 1) CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0); /* then on_end is called by that */
+        CHECK_EQ(cc_island_free(island), 0);
+        CHECK_EQ(atomic_load(&h.hooks), 2 * (i + 1));
+    }
+}
+
 /* The runtime is shut down, and started again: the island is gone, its handle is still to be freed. */
 TEST(after_shutdown) {
     CCIsland *island = new_island("old");

@@ -286,6 +286,27 @@ TEST_WORKERS(from_a_fiber) {
     CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
 }
 
+/* ---- in a blocking call: the shutdown would wait for it ---- */
+
+static void *shut_down_in_call(void *arg) {
+    CHECK(!cc_in_fiber());
+    CHECK_EQ(cc_runtime_shutdown(0), EDEADLK);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), EDEADLK);
+    return arg;
+}
+
+static void *call_shut_down(void *arg) {
+    CHECK_EQ(cc_blocking(shut_down_in_call, NULL, NULL), 0);
+    return arg;
+}
+
+TEST_WORKERS(in_a_blocking_call) {
+    CHECK_EQ(cc_run(call_shut_down, NULL, NULL), 0);
+    CCBlockingOptions options = {.may_abandon = true}; /* also by a thread that is not a worker */
+    CHECK_EQ(cc_blocking_ex(shut_down_in_call, NULL, NULL, &options, CC_FOREVER), 0);
+    CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+}
+
 /* ---- afterwards ---- */
 
 static void check_dead(CCTask task) {
