@@ -4,6 +4,8 @@
 #include "net/conn.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <sys/uio.h>
 
 struct custom {
     CCConn conn; /* first */
@@ -20,9 +22,18 @@ static int custom_read(CCConn *c, const struct iovec *parts, int count, size_t *
     return custom_of(c)->ops->read(custom_of(c)->state, parts, count, n, how == HOW_WAIT, deadline);
 }
 
+/* As for a descriptor, where the system checks this: the operations need not. */
+static int check_parts(const struct iovec *parts, int count) {
+    if (count < 0 || count > IOV_MAX || (parts == NULL && count > 0)) return EINVAL;
+    for (int i = 0; i < count; i++)
+        if (parts[i].iov_base == NULL && parts[i].iov_len > 0) return EFAULT;
+    return 0;
+}
+
 static int custom_write(CCConn *c, const struct iovec *parts, int count, size_t *n, enum how how, CCDeadline deadline) {
     *n = 0;
-    if (count < 0 || (parts == NULL && count > 0)) return EINVAL;
+    int error = check_parts(parts, count);
+    if (error != 0) return error;
     return custom_of(c)->ops->write(custom_of(c)->state, parts, count, n, how == HOW_WAIT, deadline);
 }
 

@@ -74,10 +74,18 @@ static void sys_describe(int fd, bool out, char *text, size_t size) {
         snprintf(text, size, "simulated %s", own);
 }
 
+/* EFAULT where the kernel returns it. */
+static bool is_bad(const struct iovec *parts, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].iov_base == NULL && parts[i].iov_len > 0) return true;
+    return false;
+}
+
 static ssize_t sys_readv(int fd, const struct iovec *parts, int n) {
     int error;
     CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
+    if (is_bad(parts, (size_t)n)) return -EFAULT;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
     return s->kind == SOCK_MESSAGES ? cc__message_receive(s, &m, false)
            : s->kind == SOCK_FILE   ? cc__disk_read(s, parts, (size_t)n, OS_POSITION)
@@ -88,6 +96,7 @@ static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
     int error;
     CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
+    if (is_bad(parts, (size_t)n)) return -EFAULT;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
     return s->kind == SOCK_MESSAGES ? cc__message_send(s, &m)
            : s->kind == SOCK_FILE   ? cc__disk_write(s, parts, (size_t)n, OS_POSITION)
@@ -95,6 +104,7 @@ static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
 }
 
 static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
+    if (is_bad(m->msg_iov, m->msg_iovlen)) return -EFAULT;
     m->msg_controllen = 0;
     m->msg_flags = 0;
     if (s->kind == SOCK_MESSAGES)
@@ -106,6 +116,7 @@ static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
 
 /* Descriptors and credentials cannot be sent. */
 static ssize_t send_one(struct sock *s, const struct msghdr *m) {
+    if (is_bad(m->msg_iov, m->msg_iovlen)) return -EFAULT;
     if (m->msg_controllen != 0) return -EOPNOTSUPP;
     if (s->kind == SOCK_MESSAGES) return cc__message_send(s, m);
     if (s->kind == SOCK_FILE || s->kind == SOCK_SPARE) return -ENOTSOCK;

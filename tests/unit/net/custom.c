@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -343,6 +344,23 @@ TEST(bad_arguments) {
     CHECK_EQ(cc_conn_alive(c), EOPNOTSUPP);
     CHECK_EQ(cc_conn_peer(c, &addr), EOPNOTSUPP);
     CHECK_EQ(cc_conn_fd(c), -1);
+
+    /* Its operations do not see them: the answers are those of a connection with a descriptor. */
+    CCConn *open, *peer;
+    CHECK_EQ(cc_socketpair(&open, &peer), 0);
+    CCConn *both[] = {c, open};
+    struct iovec parts[] = {{(void *)(uintptr_t) "a", 1}, {NULL, 1}};
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = 9;
+        CHECK_EQ(cc_writev(both[i], parts + 1, 1, &n), EFAULT);
+        CHECK_EQ(n, 0);
+        CHECK_EQ(cc_writev(both[i], parts, -1, &n), EINVAL);
+        CHECK_EQ(cc_writev(both[i], parts, INT_MAX, &n), EINVAL);
+        CHECK_EQ(cc_writev(both[i], NULL, 1, &n), EINVAL);
+        CHECK_EQ(cc_writev(both[i], NULL, 0, &n), 0);
+    }
+    cc_close(open);
+    cc_close(peer);
     CHECK_EQ(cc_unix_send_fds(c, NULL, 0, "x", 1), EOPNOTSUPP);
     CHECK_EQ(cc_writev(c, NULL, 1, NULL), EINVAL);
     cc_close(c);

@@ -2,6 +2,7 @@
 #include "sim_net.h"
 
 #include <poll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { SEEDS = 20 };
@@ -21,6 +22,31 @@ static void *quiet_echo(void *arg) {
     CHECK_EQ(s.accepts, 3 * CLIENTS);
     CHECK_EQ(s.resets + s.refusals + s.black_holes + s.no_descriptors + s.shorts, 0);
     return NULL;
+}
+
+/* Answered as by the kernel. */
+static void *bytes_at_null(void *arg) {
+    CCConn *conn[2];
+    struct iovec parts[] = {{NULL, 0}, {NULL, 1}};
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    size_t n;
+    use_net(calm_net());
+    CHECK_EQ(cc_socketpair(&conn[0], &conn[1]), 0);
+    CHECK_EQ(cc_writev(conn[0], parts, 1, &n), 0);
+    CHECK_EQ(cc_writev(conn[0], parts, 2, &n), EFAULT);
+    CHECK_EQ(cc_fd_sendmsg(cc_conn_fd(conn[0]), &m, 0, &n), EFAULT);
+    CHECK_EQ(cc_write(conn[0], "x", 1, &n), 0);
+    CHECK_EQ(cc_fd_readv(cc_conn_fd(conn[1]), parts, 2, &n), EFAULT);
+    CHECK_EQ(cc_fd_recvmsg(cc_conn_fd(conn[1]), &m, 0, &n), EFAULT);
+    char c = 0;
+    CHECK_EQ(cc_read(conn[1], &c, 1, &n), 0); /* the byte is still there */
+    CHECK_EQ(c, 'x');
+    for (int i = 0; i < 2; i++) cc_close(conn[i]);
+    return arg;
+}
+
+TEST(bytes_at_null) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, bytes_at_null, NULL, NULL), 0);
 }
 
 TEST(echo_without_faults) {
