@@ -54,6 +54,7 @@ int cc_file_temp(int *fd, const char *directory) {
     if (fd == NULL) return EINVAL;
     *fd = -1;
     if (directory == NULL) return EINVAL;
+    if (directory[0] == 0) return ENOENT; /* with a name behind it, it would be the root directory */
     struct name_call c = {.path = directory};
     long got = cc__file_call("temp", temp_waiting, &c);
     if (got >= 0) *fd = (int)got;

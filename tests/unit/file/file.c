@@ -479,6 +479,8 @@ static void *opens(void *arg) {
     expect(fd, "temporary");
     CHECK_EQ(cc_fd_close(fd), 0);
     CHECK_EQ(cc_file_temp(&fd, "none"), ENOENT);
+    CHECK_EQ(cc_file_temp(&fd, ""), ENOENT); /* not the root directory */
+    CHECK_EQ(fd, -1);
     return arg;
 }
 
