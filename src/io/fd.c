@@ -553,7 +553,8 @@ static int prepare_to_wait(struct io_use *use) {
     int error =
         thread ? cc__upcall_enter(true) : 0; /* only to open the poller: a shutdown does not wait for the wait itself */
     if (error != 0) return error;
-    error = cc__fd_prepare(use);
+    if (thread) error = cc__fd_may_wait(use->fd->number); /* the entry may have started a simulation */
+    if (error == 0) error = cc__fd_prepare(use);
     if (thread) cc__upcall_leave();
     return error;
 }

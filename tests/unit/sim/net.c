@@ -2,6 +2,7 @@
 #include "sim_net.h"
 
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -22,6 +23,21 @@ static void *quiet_echo(void *arg) {
     CHECK_EQ(s.accepts, 3 * CLIENTS);
     CHECK_EQ(s.resets + s.refusals + s.black_holes + s.no_descriptors + s.shorts, 0);
     return NULL;
+}
+
+/* The wait of a thread that starts the runtime, for a descriptor from before. */
+TEST(a_wait_that_starts_a_simulation) {
+    int fds[2];
+    char c;
+    size_t n;
+    setenv("CC_SIM_SEED", "7", 1);
+    CHECK_EQ(pipe(fds), 0);
+    CHECK_EQ(cc_fd_read_until(fds[0], &c, 1, &n, cc_after_ms(20)), ENOTSUP);
+    CHECK_EQ(cc_sim_seed(), 7);
+    CHECK_EQ(cc_fd_read_until(fds[0], &c, 1, &n, cc_after_ms(20)), ENOTSUP);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    unsetenv("CC_SIM_SEED");
+    for (int i = 0; i < 2; i++) close(fds[i]);
 }
 
 /* Answered as by the kernel. */
