@@ -128,7 +128,7 @@ typedef struct CCOneshot {
 
 /* `place` is the storage for the value, `size` bytes, beside the oneshot. send: EPIPE: already sent or closed. close:
  * receivers get `error`, or EPIPE if it is 0; EPIPE as above. recv: 0, or the error of the close; EAGAIN, ETIMEDOUT,
- * ECANCELED, ENOMEM. EINVAL: NULL. Any context; the receives switch, _try does not. */
+ * ECANCELED, ENOMEM. EINVAL: NULL, or a negative error. Any context; the receives switch, _try does not. */
 CC_API int cc_oneshot_send(CCOneshot *o, void *place, const void *value, size_t size);
 CC_API int cc_oneshot_close(CCOneshot *o, int error);
 CC_API int cc_oneshot_recv(CCOneshot *o, const void *place, void *value, size_t size);

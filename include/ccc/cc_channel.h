@@ -29,12 +29,13 @@ typedef struct CCChanConfig {
     size_t elem_size;
     size_t capacity;
     CCChanMode mode; /* the drop modes need a capacity */
-    /* Object pool: on_create creates an item when a receive (in any form, or in a select) finds the channel empty and
-     * fewer than `capacity` items exist; on_reset is called on an item that is sent back; on_destroy on each item when
-     * the channel is freed. Each gets `context`. on_create returns 0 or an error, which the receive returns. on_create
-     * may be NULL with the others set. They run outside the channel's lock and may wait; on_destroy must not panic.
-     * on_reset runs before the attempt to send, also if the send then fails, and for every select that has the send
-     * among its arms and waits. An item that is not sent back keeps its place: repair a broken one and send it back. */
+    /* Object pool: on_create creates an item when a receive (in any form, or in a select) finds the channel empty
+     * and fewer than `capacity` items exist; on_reset is called on an item that is sent back; on_destroy on each
+     * item when the channel is freed. Each gets `context`. on_create returns 0 or an error, which the receive
+     * returns (ENOMEM for a negative one); it may be NULL with the others set. They run outside the channel's lock
+     * and may wait; on_destroy must not panic. on_reset runs before the attempt to send, also if the send then
+     * fails, and for every select that has the send among its arms and waits. An item that is not sent back keeps
+     * its place: repair a broken one and send it back. */
     int (*on_create)(void *item, void *context);
     void (*on_reset)(void *item, void *context);
     void (*on_destroy)(void *item, void *context);
@@ -103,7 +104,8 @@ CC_API int cc_chan_send_task(CCChan *ch, CCTask *task);
 CC_API int cc_chan_recv_task(CCChan *ch, void **result);
 
 /* Closes the channel for sending. Senders and, once the buffer is empty, receivers return EPIPE, or `error` (a positive
- * errno value; 0: EPIPE). The first close wins; further ones do nothing. EINVAL: NULL. Any context; does not switch. */
+ * errno value; 0: EPIPE). The first close wins; further ones do nothing. EINVAL: NULL, or a negative error. Any
+ * context; does not switch. */
 CC_API int cc_chan_close(CCChan *ch);
 CC_API int cc_chan_close_err(CCChan *ch, int error);
 

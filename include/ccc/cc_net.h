@@ -58,7 +58,8 @@ typedef struct CCAddr {
 
 /* "192.0.2.1", "192.0.2.1:80", "2001:db8::1", "[2001:db8::1]:80", "[fe80::1%eth0]:80", "[fe80::1%2]", "unix:/run/x",
  * "unix:@name". In a Unix socket's name %XX is the byte with that hexadecimal code. Host names are not accepted: see
- * cc_resolve. EINVAL: none of these. ENODEV: no such interface. Any context; does not switch. */
+ * cc_resolve. EINVAL: none of these. ENODEV: no such interface. ENAMETOOLONG: more than 108 bytes of a Unix socket. Any
+ * context; does not switch. */
 CC_API int cc_addr_parse(CCAddr *addr, const char *text);
 /* Formats the address so that cc_addr_parse can read it: port 0 is omitted, a zone is a number. EINVAL: no address;
  * ENOSPC: needs more than `size` bytes, and text is "". Any context; does not switch. */

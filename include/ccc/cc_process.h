@@ -149,7 +149,7 @@ CC_API int cc_process_close(CCProcess *process, int stream);
 typedef struct CCProcessRun {
     const void *input; /* its stdin; NULL: as in the options, but /dev/null for CC_PROCESS_INHERIT */
     size_t input_size;
-    size_t limit;        /* maximum bytes of stdout, and of stderr; default: CC_PROCESS_RUN_LIMIT */
+    size_t limit;        /* maximum bytes of stdout, and of stderr, up to SIZE_MAX / 4; default: CC_PROCESS_RUN_LIMIT */
     CCDeadline deadline; /* default: none */
     /* Its output, also if the call fails: bytes, followed by a 0; NULL: not collected. */
     char *out, *err;
