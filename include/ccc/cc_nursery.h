@@ -79,8 +79,8 @@ CC_API CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config);
 
 /* Cancels and waits for the remaining children, runs the exit hooks and closes the channels if no wait has done so, and
  * frees everything, the arena included. A child's failure that neither a wait nor cc_nursery_failures has returned
- * fails the enclosing nursery; without one it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child;
- * nothing is done. A double free aborts the program where it is detected. Any context; switches. */
+ * fails the enclosing nursery; without one it is reported on stderr. NULL is allowed. EDEADLK: the caller is a child or
+ * an exit hook; nothing is done. A double free aborts the program where it is detected. Any context; switches. */
 CC_API int cc_nursery_free(CCNursery *nursery);
 
 /* Starts fn(arg) as a child, which need not be joined. In a cancelled nursery the child starts cancelled. Errors as

@@ -217,6 +217,10 @@ int cc_nursery_free(CCNursery *n) {
         cc__fatal("cc_nursery_free: nursery '%s' belongs to a CC_NURSERY block, which frees it when it is left",
                   n->name);
     cc__lock_take(&n->scope.lock);
+    if (unlikely(n->exiting != 0) && n->exiting == caller()) { /* a hook, whose caller still uses the nursery */
+        cc__lock_release(&n->scope.lock);
+        return EDEADLK;
+    }
     if (n->scope.children > 0) {
         cc__lock_release(&n->scope.lock);
         (void)cc_nursery_cancel_with(n, ECANCELED, "the nursery is freed");

@@ -231,6 +231,28 @@ TEST_WORKERS(hook_that_waits) {
     in_fiber(hook_waits);
 }
 
+/* The caller of the hook still uses the nursery: it is not freed, and the other hooks run. */
+static void free_from_hook(void *arg) {
+    CHECK_EQ(cc_nursery_free(the_nursery), EDEADLK);
+    count_hook(arg);
+}
+
+static void hook_frees(void) {
+    late_hooks = 0;
+    the_nursery = new_nursery(NULL);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_nursery_at_exit(the_nursery, free_from_hook, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(the_nursery), 0);
+    CHECK_EQ(late_hooks, 2);
+    CHECK_EQ(cc_nursery_at_exit(the_nursery, free_from_hook, NULL), 0);
+    CHECK_EQ(cc_nursery_free(the_nursery), 0);
+    CHECK_EQ(late_hooks, 3);
+}
+
+TEST_WORKERS(hook_that_frees) {
+    hook_frees();
+    in_fiber(hook_frees);
+}
+
 /* ---- channels ---- */
 
 static CCChan *channels[3];
