@@ -67,9 +67,10 @@ CC_API int cc_allocator_set(const CCAllocator *allocator);
  * then is the descriptor table grown in advance. OS threads; does not switch. */
 CC_API int cc_runtime_init(const CCRuntimeConfig *config);
 
-/* Stops the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, ends every current and later
- * wait of every fiber with ECANCELED, shielded or not, makes cc_cancelled true in fibers, and waits for the same time
- * again, at least 100 ms. Waits of OS threads are not ended. Returns 0 when all tasks and workers have ended, or if the
+/* Stops the runtime. Waits up to timeout_ms for all tasks to end; then refuses new ones, makes cc_cancelled true in
+ * fibers, and for the same time again, at least 100 ms, ends the waits of every fiber with ECANCELED, shielded or not.
+ * It looks for them every 1 to 8 ms: a later wait lasts until then, and is not cancelled if it can end before, by its
+ * deadline for example. Waits of OS threads are not ended. Returns 0 when all tasks and workers have ended, or if the
  * runtime was not running. ETIMEDOUT: some tasks are still running; they are named on stderr, and the runtime
  * continues. EDEADLK: called from a fiber, on a thread of a pool for blocking calls, by on_start or on_end of an
  * island, or by a thread_local destructor of a worker, whose waits without a deadline return ECANCELED. The runtime may
