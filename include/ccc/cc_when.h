@@ -11,9 +11,11 @@
  *
  * Exactly one arm is executed, and its body runs; if several are ready, a random one, or in a CC_WHEN_ORDERED the first
  * in the order of the block. The expressions of an arm are evaluated once, before the wait. The block contains only
- * arms; they may be in loops and behind if and else, provided that the conditions do not depend on what an arm changes,
- * because the block is executed twice: to collect the arms and to find the body. It is a loop: break and continue in a
- * body leave the block, not a loop around it. Blocks nest.
+ * arms; they may be in loops and behind if and else, provided that the conditions hold or fail both times, because the
+ * block is executed twice: before the wait to collect the arms and after it to find the body. So they must not depend
+ * on what an arm changes (a variable that it receives into), on the time, or on what others change: copy such a
+ * condition to a variable before the block. It is a loop: break and continue in a body leave the block, not a loop
+ * around it. Blocks nest.
  * A block holds up to 16 arms, CC_WHEN_N(64) { … } and CC_WHEN_ORDERED_N(64) { … } up to 64; at most CC_SELECT_MAX.
  *
  * If the wait is cancelled, no body runs, unless there is a CC_ON_CANCEL: a loop around a block without one must check
@@ -21,7 +23,8 @@
  *
  * The block panics with a message on a pointer to a value of the wrong size, an empty task handle, an uninitialised
  * ticker, a NULL event, semaphore, nursery or process, a child that waits for its own nursery, too many arms, and out
- * of memory; and on a closed channel of a CC_ON_RECV or CC_ON_SEND without a CC_ON_CLOSED in the block. Any context;
+ * of memory; on a closed channel of a CC_ON_RECV or CC_ON_SEND without a CC_ON_CLOSED in the block; and if the arm that
+ * was executed is not found again, because a condition has changed (not detected within a loop of arms). Any context;
  * switches, unless there is a CC_ON_DEFAULT.
  */
 #ifndef CCC_CC_WHEN_H
@@ -124,18 +127,22 @@ typedef struct CCWhen {
 /* Waits, and chooses the body; false: none. */
 CC_API bool cc_when_choose(CCWhen *when);
 CC_API bool cc_when_choose_ordered(CCWhen *when);
-/* Panics: too many arms. */
+/* Panic: too many arms; the chosen arm is another one, or none, in the search for the body. */
 CC_API void cc_when_overflow(size_t room);
+CC_API void cc_when_changed(void);
 
-#define CC__WHEN_BLOCK(n, choose)                                                                    \
-    for (                                                                                            \
-        struct {                                                                                     \
-            CCWhen when;                                                                             \
-            CCCase cases[n];                                                                         \
-        } cc_when_room_,                                                                             \
-        *cc_when_ = (cc_when_begin_(&cc_when_room_.when), &cc_when_room_), *cc_collects_ = cc_when_; \
-        cc_when_ != NULL;                                                                            \
-        cc_when_ = cc_collects_ != NULL && choose(&cc_when_room_.when) ? (cc_collects_ = NULL, &cc_when_room_) : NULL)
+#define CC__WHEN_BLOCK(n, choose)                                                                           \
+    for (                                                                                                   \
+        struct {                                                                                            \
+            CCWhen when;                                                                                    \
+            CCCase cases[n];                                                                                \
+            uint32_t marks[n];                                                                              \
+        } cc_when_room_,                                                                                    \
+        *cc_when_ = (cc_when_begin_(&cc_when_room_.when), &cc_when_room_), *cc_collects_ = cc_when_;        \
+        cc_when_ != NULL;                                                                                   \
+        cc_when_ = (cc_collects_ != NULL ? choose(&cc_when_room_.when) : cc_when_end_(&cc_when_room_.when)) \
+                       ? (cc_collects_ = NULL, &cc_when_room_)                                              \
+                       : NULL)
 
 /* A pointer to anything else does not compile. */
 #ifndef __cplusplus
@@ -147,13 +154,29 @@ CC_API void cc_when_overflow(size_t room);
 #define CC__ON(add) CC__ON_THEN(add, true)
 /* A loop that runs once, not an if: an else after the body belongs to a condition around the arm, or does not
  * compile. */
-#define CC__ON_THEN(add, then)                                                                                  \
-    for (bool cc_body_ = cc_collects_ != NULL ? (add) : cc_when_->when.at++ == cc_when_->when.chosen && (then); \
+#define CC__ON_THEN(add, then) CC__ON_MARKED(__COUNTER__, add, then)
+#define CC__ON_MARKED(mark, add, then)                                                                            \
+    for (bool cc_body_ = cc_collects_ != NULL ? cc_when_mark_((add), &cc_when_->when, cc_when_->marks, mark)      \
+                                              : cc_when_finds_(&cc_when_->when, cc_when_->marks, mark) && (then); \
          cc_body_; cc_body_ = false)
 
 static inline void cc_when_begin_(CCWhen *when) {
     when->count = 0;
     when->otherwise = UINT32_MAX;
+}
+/* The mark says which arm of the program the case is. */
+static inline bool cc_when_mark_(bool added, const CCWhen *when, uint32_t *marks, uint32_t mark) {
+    marks[when->count - 1] = mark;
+    return added;
+}
+static inline bool cc_when_finds_(CCWhen *when, const uint32_t *marks, uint32_t mark) {
+    if (when->at++ != when->chosen) return false;
+    if (marks[when->chosen] != mark) cc_when_changed();
+    return true;
+}
+static inline bool cc_when_end_(const CCWhen *when) {
+    if (when->at <= when->chosen) cc_when_changed();
+    return false;
 }
 
 /* The next case; only the fields that its kind has are set. All of them return false: no body runs yet. */

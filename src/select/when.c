@@ -9,6 +9,11 @@ void cc_when_overflow(size_t room) {
     cc_panic("CC_WHEN: more than %zu arms; CC_WHEN_N(n) has room for n", room);
 }
 
+void cc_when_changed(void) {
+    cc_panic(
+        "CC_WHEN: the arm that was executed is not found again: a condition around the arms has changed meanwhile");
+}
+
 /* ---- what is wrong ---- */
 
 static const char *wrong_with(const CCCase *c) {

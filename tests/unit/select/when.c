@@ -689,6 +689,41 @@ static void far_too_many(void *ch) {
     }
 }
 
+/* Conditions that change between the two times that the block is executed. */
+static void another_arm(void *ch) {
+    int v = 0, times = 0;
+    CC_WHEN {
+        if (times++ > 0) {
+            CC_ON_SEND((CCChan *)ch, &v) {
+                test_fail(__FILE__, __LINE__, "nothing was sent");
+            }
+        } else {
+            CC_ON_AFTER_MS(1) {}
+        }
+    }
+}
+
+static void no_arm(void *ch) {
+    int v = 7;
+    CC_WHEN {
+        if (v == 7) {
+            CC_ON_RECV((CCChan *)ch, &v) {}
+        }
+    }
+}
+
+/* After the body it does not matter. */
+static void later_arms(void *ch) {
+    int v = 7;
+    CC_WHEN {
+        CC_ON_RECV((CCChan *)ch, &v) {}
+        if (v == 7) {
+            CC_ON_AFTER_MS(10000) {}
+            CC_ON_DEFAULT() {}
+        }
+    }
+}
+
 static void wrong_size(void *ch) {
     int v;
     short wrong;
@@ -777,6 +812,12 @@ static void *misuse_body(void *unused) {
     CCChan *ch = new_chan(sizeof(int), 0);
     expect_panic(too_many, ch, "CC_WHEN: more than 2 arms; CC_WHEN_N(n) has room for n");
     expect_panic(far_too_many, ch, "CC_WHEN: 300 arms, and a select can have 256");
+    expect_panic(another_arm, ch, "CC_WHEN: the arm that was executed is not found again: a condition");
+    CCChan *full = new_chan(sizeof(int), 2);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_chan_send(full, &i, sizeof i), 0);
+    expect_panic(no_arm, full, "CC_WHEN: the arm that was executed is not found again: a condition");
+    CHECK_EQ(cc_try(later_arms, full, NULL), 0);
+    cc_chan_free(full);
     expect_panic(wrong_size, ch, "CC_WHEN: arm 2 of 2: the pointer is NULL, or does not point to a value");
     expect_panic(no_task, NULL, "CC_WHEN: arm 1 of 1: there is no task");
     expect_panic(no_ticker, &(CCTicker){.period = 0}, "arm 1 of 1: there is no task; or no ticker");
