@@ -6,11 +6,12 @@
 #include "chan/bias.h"
 #include "chan/step.h"
 
-/* As cc__bias_enter, but fails instead of waiting for a revoker. */
+/* As cc__bias_enter, but fails instead of waiting for a revoker, or if the fiber should yield. */
 CC_INLINE bool enter_fast(struct worker *w, CCChan *ch) {
     cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
     cc__barrier_light();
-    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__chan_biased_to(w, ch));
+    return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__chan_biased_to(w, ch) &&
+                  cc__get(&w->runq.preempt) == 0);
 }
 
 CC_INLINE int step(struct worker *w, CCChan *ch, void *value, size_t size, enum guard guard, bool sends) {
@@ -32,7 +33,8 @@ CC_INLINE int transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, 
         cc__bias_leave(&w->runq.bias);
         return cc__chan_transfer(ch, value, size, deadline, sends);
     }
-    if (unlikely(!cc__lock_try_now(&ch->lock))) return cc__chan_transfer(ch, value, size, deadline, sends);
+    if (unlikely((w != NULL && cc__get(&w->runq.preempt) != 0) || !cc__lock_try_now(&ch->lock)))
+        return cc__chan_transfer(ch, value, size, deadline, sends);
     if (likely(cc__get(&ch->bias) == 0 && step(w, ch, value, size, GUARD_LOCK, sends) == 0)) return 0;
     return cc__chan_transfer_locked(ch, value, deadline, sends);
 }

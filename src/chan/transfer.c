@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "os/clock.h"
+#include "sched/park.h"
 #include "sim/sim.h"
 #include "wait/biased.h"
 
@@ -243,6 +244,7 @@ int cc__chan_transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, b
     if (unlikely(ch->traced)) return transfer_traced(ch, value, deadline, sends);
     if (unlikely(sends && ch->pool)) cc__chan_reset(ch, value);
     struct worker *w = cc__worker();
+    if (w != NULL && deadline != NO_WAIT) w = cc__sched_may_preempt(w);
     return transfer_held(w, ch, value, deadline, sends, hold(w, ch), NULL);
 }
 

@@ -15,6 +15,7 @@
 #include "lock/parking_lot.h"
 #include "lock/spin.h"
 #include "os/clock.h"
+#include "sched/park.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 
@@ -121,14 +122,18 @@ CC_INLINE int lock_as(struct mutex *m, struct fiber *self, uint64_t deadline, bo
     return 0;
 }
 
-/* Apart: what an OS thread calls here would cost a fiber a frame. */
-static CC_NOINLINE int lock_thread(struct mutex *m, uint64_t deadline, bool cancellable) {
-    return lock_as(m, NULL, deadline, cancellable);
+/* For an OS thread, and a fiber that should yield. Apart: the calls would cost other fibers a frame. */
+static CC_NOINLINE int lock_apart(struct mutex *m, uint64_t deadline, bool cancellable) {
+    struct worker *w = cc__worker();
+    if (w != NULL) w = cc__sched_may_preempt(w);
+    return lock_as(m, cc__sched_current(w), deadline, cancellable);
 }
 
 CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
-    struct fiber *self = cc__sched_current(cc__worker());
-    return likely(self != NULL) ? lock_as(m, self, deadline, cancellable) : lock_thread(m, deadline, cancellable);
+    struct worker *w = cc__worker();
+    struct fiber *self = cc__sched_current(w);
+    return likely(self != NULL && cc__get(&w->runq.preempt) == 0) ? lock_as(m, self, deadline, cancellable)
+                                                                  : lock_apart(m, deadline, cancellable);
 }
 
 void cc__mutex_lock_again(struct mutex *m) {

@@ -21,6 +21,9 @@
  *         turn in which a tick of sysmon finds it POLL_LATE_NS late.
  * NEXT-2  Fibers whose descriptors have events get their turns in the order of the events, as far as one worker polls
  *         them: at turn `events_turn` all earlier ones have had theirs, and until then new ones join the FIFO's end.
+ * NEXT-3  A fiber that makes calls that may switch does not keep its worker: after a turn of PREEMPT_NS that a tick of
+ *         sysmon has seen, its next send, receive, select or lock yields. Not on an island, whose fibers switch only
+ *         where they have to wait.
  */
 #include "sched/next.h"
 

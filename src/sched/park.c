@@ -104,6 +104,15 @@ void cc__sched_yield_to_one(struct worker *w, struct fiber *self) {
     cc__switch_native(w, self, after_yield_to_one, self);
 }
 
+struct worker *cc__sched_preempted(struct worker *w) { /* NEXT-3 */
+    struct fiber *self = cc__get(&w->core.current);
+    bool same = cc__get(&w->runq.preempt) == (uint32_t)cc__get(&w->core.turns);
+    cc__set(&w->runq.preempt, 0);
+    if (self == NULL || !same) return w; /* it was asked of an earlier turn */
+    yield_fiber(w, self);
+    return cc__worker();
+}
+
 void cc_yield(void) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);

@@ -242,6 +242,7 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
 
 #define TICK_MIN (POLICY_MS / 4)      /* while all work; each tick is twice as long, up to POLICY_STUCK_NS. Guess */
 #define TICK_EVENTS (5 * POLICY_MS)   /* while all work and events are awaited: two ticks. Bound: 10 ms */
+#define PREEMPT_NS (2 * POLICY_MS)    /* a turn this long ends at a call that may switch, and ... Guess */
 #define TICK_SLOW (100 * POLICY_MS)   /* while some sleep: for stalls, which last seconds. Guess */
 #define STOPPED_NS (1000 * POLICY_MS) /* a tick that is so late: the process was stopped, and no worker stalls. Guess */
 #define TIMER_SOON_NS (2 * TICK_SLOW) /* sysmon sees timers that are due later in time. Bound: IDLE-5 */
@@ -251,7 +252,8 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
 #define PAUSE_MIN \
     (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends notifies nobody. Guess */
 #define PAUSE_MAX (4000 * POLICY_MS)
-enum { QUIET_TICKS = 3 }; /* fast ticks with a sleeper before sysmon ticks slowly. Guess */
+enum { PREEMPT_TICKS = 8 }; /* ... so many ticks are that close after one did. Guess */
+enum { QUIET_TICKS = 3 };   /* fast ticks with a sleeper before sysmon ticks slowly. Guess */
 
 /* A fiber that arms such a timer and continues makes sure that a sleeper wakes for it. A wake takes 10 to 20 us: too
  * much for every request with a deadline of some seconds. */

@@ -11,6 +11,7 @@ struct worker_sample {
     uint64_t cpu_at; /* when its CPU time was read, in this turn; 0: not yet */
     uint64_t cpu;
     bool reported; /* that it stalls */
+    bool marked;   /* as too long (NEXT-3) */
 };
 
 /* At the start of the runtime. */

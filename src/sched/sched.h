@@ -34,6 +34,7 @@ struct runq {
     struct fiber *_Atomic slot; /* just woken: runs next */
     struct link fifo;           /* woken and yielded, oldest first */
     struct link fresh;          /* never run, newest first */
+    _Atomic uint32_t preempt;   /* the turn, its lower half, that has lasted too long; 0: none. Any thread (NEXT-3) */
 };
 
 struct worker_core {

@@ -2,10 +2,11 @@
  *
  * While all workers are busy it ticks, every 250 us at first and ever more rarely, down to every 10 ms (after which a
  * worker counts as stuck; 5 ms while events are awaited), samples whether there are enough workers (pressure.c), and
- * asks those whose poll is late to poll (NEXT-1). While some are busy it ticks every 100 ms, 10 ms if an island is, and
- * reports a worker that stays in one turn for seconds. (Fibers that wait behind a stuck worker are then found by the
- * watcher of watch.c.) When all have slept for a while, it checks for deadlocks and then sleeps indefinitely; if tasks
- * have not ended, after some more checks at increasing intervals, eight seconds in all.
+ * asks those whose poll is late to poll (NEXT-1), and fibers whose turn is too long to yield (NEXT-3). While some are
+ * busy it ticks every 100 ms, 10 ms if an island is, and reports a worker that stays in one turn for seconds. (Fibers
+ * that wait behind a stuck worker are then found by the watcher of watch.c.) When all have slept for a while, it checks
+ * for deadlocks and then sleeps indefinitely; if tasks have not ended, after some more checks at increasing intervals,
+ * eight seconds in all.
  *
  *   ASLEEP --a worker goes to work--> SLOW --no worker sleeps--> FAST --one sleeps for three ticks--> SLOW
  *      ^----------------all sleep, and the checks are done----------------'
@@ -49,6 +50,7 @@ struct state {
     struct worker_sample *samples;
     bool fast;        /* at the last tick */
     bool island_runs; /* one has had a turn between the last two ticks */
+    unsigned yields;  /* ticks left that come often, because marked turns have ended by yields (NEXT-3) */
     uint64_t tick;
     unsigned quiet; /* consecutive fast ticks at which a worker slept */
     uint64_t epoch; /* at the last tick at which all slept */
@@ -113,12 +115,17 @@ static bool sample_workers(struct state *s, uint64_t now) {
         uint64_t turns = cc__get(&w->core.turns);
         cc__next_poll_soon(w, now); /* NEXT-1 */
         if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
+            if (samples[i].marked && cc__get(&w->runq.preempt) == 0) s->yields = PREEMPT_TICKS;
             switched = switched || turns != samples[i].turns;
             s->island_runs = s->island_runs || (turns != samples[i].turns && i >= cc__sched.max);
             samples[i] = (struct worker_sample){.turns = turns, .since = now};
             continue;
         }
         switched = switched || now - samples[i].since < TICK_EVENTS;
+        if (i < cc__sched.max && now - samples[i].since >= PREEMPT_NS) {
+            cc__set(&w->runq.preempt, (uint32_t)turns); /* NEXT-3 */
+            samples[i].marked = true;
+        }
         if (stall == 0 || samples[i].reported || now - samples[i].since < stall) continue;
         samples[i].reported = true;
         cc__upcall_stalled(w, now - samples[i].since);
@@ -196,7 +203,8 @@ static uint64_t tick_fast(struct state *s, uint64_t now, bool somebody_sleeps) {
         s->quiet = 0;
     }
     uint64_t due = cc__pressure_sample(s->samples, now);
-    uint64_t slowest = slowest_tick();
+    uint64_t slowest = s->yields != 0 ? PREEMPT_NS : slowest_tick();
+    if (s->yields != 0) s->yields--;
     if (s->tick > slowest) s->tick = slowest;
     uint64_t next = now + s->tick;
     s->tick *= 2;

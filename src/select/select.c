@@ -26,6 +26,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "os/clock.h"
+#include "sched/park.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "trace/timing.h"
@@ -411,7 +412,9 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
 static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
     if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
-    if (unlikely(cc__worker() == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
+    struct worker *w = cc__worker();
+    if (unlikely(w == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
+    if (wait) (void)cc__sched_may_preempt(w);
     return select_within(cases, n, order, deadline, wait, true, chosen);
 }
 

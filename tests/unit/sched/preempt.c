@@ -1,0 +1,134 @@
+/* preempt.c - fibers that never have to wait do not keep their workers from others (NEXT-3). */
+#include "harness.h"
+
+#include "sync/atomic.h"
+
+#include <ccc/ccc.h>
+#include <errno.h>
+
+static _Atomic bool stop;
+static CCChan *full; /* it has a value and room for another, always */
+static CCMutex mutex;
+
+/* ---- calls that are always ready ---- */
+
+static void send_and_receive(void) {
+    int v = 1;
+    CHECK_EQ(cc_chan_send(full, &v, sizeof v), 0);
+    CHECK_EQ(cc_chan_recv(full, &v, sizeof v), 0);
+}
+
+static void send_and_receive_in_time(void) {
+    int v = 1;
+    CHECK_EQ(cc_chan_send_until(full, &v, sizeof v, cc_after_ms(60000)), 0);
+    CHECK_EQ(cc_chan_recv_until(full, &v, sizeof v, cc_after_ms(60000)), 0);
+}
+
+static void select_either(void) {
+    int sent = 1, received;
+    CC_MATCH(CC_SEND(full, &sent, NULL), CC_RECV(full, &received, NULL)) {
+    case 0:
+        CHECK_EQ(cc_chan_recv_try(full, &received, sizeof received), 0);
+        break;
+    case 1:
+        CHECK_EQ(cc_chan_send_try(full, &sent, sizeof sent), 0);
+        break;
+    }
+}
+
+static void select_when(void) {
+    int sent = 1, received;
+    CC_WHEN {
+        CC_ON_SEND(full, &sent) CHECK_EQ(cc_chan_recv_try(full, &received, sizeof received), 0);
+        CC_ON_RECV(full, &received) CHECK_EQ(cc_chan_send_try(full, &sent, sizeof sent), 0);
+    }
+}
+
+static void lock_and_unlock(void) {
+    CHECK_EQ(cc_mutex_lock(&mutex), 0);
+    CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+}
+
+/* ---- beside others ---- */
+
+static void *never_waits(void *call) {
+    void (*const *fn)(void) = call;
+    while (!cc__get(&stop)) (*fn)();
+    return NULL;
+}
+
+static void *sleeps(void *arg) {
+    for (int i = 0; i < 3; i++) CHECK_EQ(cc_sleep_ms(1), 0);
+    cc__set(&stop, true);
+    return arg;
+}
+
+/* As many as there are workers, and one more; the pool cannot grow. It hangs if none of them lets the sleeper run. */
+static void *crowd(void *call) {
+    unsigned n = cc_worker_count() + 1;
+    CCTask tasks[32], sleeper = cc_fiber_spawn_task(sleeps, NULL);
+    CHECK(n <= 32);
+    cc__set(&stop, false);
+    full = cc_chan_create(sizeof(int), 64);
+    for (int v = 0; v < 32; v++) CHECK_EQ(cc_chan_send(full, &v, sizeof v), 0);
+    for (unsigned i = 0; i < n; i++) tasks[i] = cc_fiber_spawn_task(never_waits, call);
+    for (unsigned i = 0; i < n; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    CHECK_EQ(cc_task_join(&sleeper, NULL), 0);
+    cc_chan_free(full);
+    return NULL;
+}
+
+static void run_crowd(void (*call)(void)) {
+    CHECK_EQ(cc_run(crowd, &call, NULL), 0);
+}
+
+TEST_WORKERS(sends_and_receives) {
+    run_crowd(send_and_receive);
+}
+TEST_WORKERS(sends_and_receives_with_deadlines) {
+    run_crowd(send_and_receive_in_time);
+}
+TEST_WORKERS(selects) {
+    run_crowd(select_either);
+}
+TEST_WORKERS(selects_with_bodies) {
+    run_crowd(select_when);
+}
+TEST_WORKERS(locks) {
+    run_crowd(lock_and_unlock);
+}
+
+/* ---- forms that do not switch ---- */
+
+static _Atomic bool others_ran;
+
+static void *notes_its_turn(void *arg) {
+    cc__set(&others_ran, true);
+    return arg;
+}
+
+/* Longer than it takes until the turn is too long: the next call that may switch yields. */
+static void *tries(void *arg) {
+    CCTask other = cc_fiber_spawn_task(notes_its_turn, NULL);
+    int v = 1;
+    full = cc_chan_create(sizeof v, 4);
+    for (CCDeadline end = cc_after_ms(100); !cc_deadline_has_passed(end);) {
+        CHECK_EQ(cc_chan_send_try(full, &v, sizeof v), 0);
+        CHECK_EQ(cc_chan_recv_try(full, &v, sizeof v), 0);
+        CHECK_EQ(cc_chan_recv_try(full, &v, sizeof v), EAGAIN);
+    }
+    CHECK(!cc__get(&others_ran));
+    while (!cc__get(&others_ran)) {
+        CHECK_EQ(cc_chan_send(full, &v, sizeof v), 0);
+        CHECK_EQ(cc_chan_recv(full, &v, sizeof v), 0);
+    }
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    cc_chan_free(full);
+    return arg;
+}
+
+TEST(tries_do_not_switch) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(tries, NULL, NULL), 0);
+}
