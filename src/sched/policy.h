@@ -242,7 +242,7 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
 
 #define TICK_MIN (POLICY_MS / 4)      /* while all work; each tick is twice as long, up to POLICY_STUCK_NS. Guess */
 #define TICK_EVENTS (5 * POLICY_MS)   /* while all work and events are awaited: two ticks. Bound: 10 ms */
-#define PREEMPT_NS (2 * POLICY_MS)    /* a turn this long ends at a call that may switch, and ... Guess */
+#define PREEMPT_NS (2 * POLICY_MS)    /* a turn this long ends at a call that may switch, and ... Decision 052 */
 #define TICK_SLOW (100 * POLICY_MS)   /* while some sleep: for stalls, which last seconds. Guess */
 #define STOPPED_NS (1000 * POLICY_MS) /* a tick that is so late: the process was stopped, and no worker stalls. Guess */
 #define TIMER_SOON_NS (2 * TICK_SLOW) /* sysmon sees timers that are due later in time. Bound: IDLE-5 */
