@@ -70,6 +70,7 @@ _Static_assert(CC_FIBER_QUEUE_INITIAL >= 2 && (CC_FIBER_QUEUE_INITIAL & (CC_FIBE
     VARIABLE(DEADLOCK_STATUS, NULL, "exit status of a deadlock", 0)                              \
     VARIABLE(STALL_MS, NULL, "ms in one turn that are reported", 0)                              \
     VARIABLE(DEBUG_STALL, NULL, "0: they are not reported", 0)                                   \
+    VARIABLE(PREEMPT, NULL, "0: no fiber yields because its turn is long", 0)                    \
     VARIABLE(DUMP_SIGNAL, NULL, "signal that asks for a dump", 0)                                \
     VARIABLE(LEAK_REPORT, NULL, "1: tasks that have not ended are reported at the end", 0)       \
     VARIABLE(SIM_SEED, NULL, "seed of a simulation", 0)                                          \
@@ -361,6 +362,7 @@ static void configure_rooms(const CCRuntimeConfig *c) {
     cc__panic_aborts(flag(ENV_PANIC_ABORT, false, true));
     cc__diag_deadlock_ends(flag(ENV_DEADLOCK_ABORT, true, true), deadlock_status(c->deadlock_status, true));
     cc__sysmon_set_stall(flag(ENV_DEBUG_STALL, true, true) ? stall_ms * 1000000 : 0);
+    cc__sysmon_set_preempt(flag(ENV_PREEMPT, true, true));
     if (c->blocking_max != 0) max = (unsigned)c->blocking_max;
     cc__blocking_configure(max != 0 ? max : BLOCKING_MAX, (idle_ms != 0 ? idle_ms : BLOCKING_IDLE_MS) * 1000000);
 }

@@ -104,13 +104,26 @@ void cc__sched_yield_to_one(struct worker *w, struct fiber *self) {
     cc__switch_native(w, self, after_yield_to_one, self);
 }
 
+/* Other than a yield it does not put the fresh fibers before this one: tasks that compute for long, then send, would
+ * all begin before the first one ends. */
+static void after_preemption(struct worker *w, void *arg) {
+    struct fiber *f = arg;
+    cc__bias_enter(&w->runq.bias);
+    cc__state_yield(f, w->core.owner);
+    cc__list_push_back(&w->runq.fifo, &f->link);
+    cc__runq_add_owner(&w->runq, 1);
+    cc__bias_leave(&w->runq.bias);
+}
+
 struct worker *cc__sched_preempted(struct worker *w) { /* NEXT-3 */
     struct fiber *self = cc__get(&w->core.current);
     bool same = cc__get(&w->runq.preempt) == (uint32_t)cc__get(&w->core.turns);
     cc__set(&w->runq.preempt, 0);
     if (self == NULL || !same) return w; /* it was asked of an earlier turn */
-    yield_fiber(w, self);
-    return cc__worker();
+    cc__held_check_park();
+    cc__set(&w->core.poll_at, 0); /* a poll admits what is due, and fresh fibers one at a time */
+    cc__sched_record(w, REC_YIELD);
+    return cc__switch_native(w, self, after_preemption, self);
 }
 
 void cc_yield(void) {

@@ -40,7 +40,8 @@
 struct sysmon cc__sysmon = {.mode = SYSMON_FAST}; /* without the thread no worker nudges */
 
 static _Atomic uint64_t stall_ns; /* 0: stalls are not reported */
-static _Atomic uint32_t word;     /* futex; changes with every request to tick */
+static _Atomic uint32_t preempts = 1;
+static _Atomic uint32_t word; /* futex; changes with every request to tick */
 static _Atomic uint32_t asked, recheck, stop, there;
 static pthread_t thread;
 static _Atomic int32_t tid;
@@ -103,6 +104,10 @@ void cc__sysmon_set_stall(uint64_t ns) {
     cc__set(&stall_ns, ns);
 }
 
+void cc__sysmon_set_preempt(bool on) {
+    cc__set(&preempts, on);
+}
+
 /* ---- ticks ---- */
 
 /* Returns whether a turn has begun within TICK_EVENTS: ticks can be closer together than turns. */
@@ -122,7 +127,7 @@ static bool sample_workers(struct state *s, uint64_t now) {
             continue;
         }
         switched = switched || now - samples[i].since < TICK_EVENTS;
-        if (i < cc__sched.max && now - samples[i].since >= PREEMPT_NS) {
+        if (i < cc__sched.max && now - samples[i].since >= PREEMPT_NS && cc__get(&preempts)) {
             cc__set(&w->runq.preempt, (uint32_t)turns); /* NEXT-3 */
             samples[i].marked = true;
         }

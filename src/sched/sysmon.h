@@ -60,6 +60,8 @@ void cc__sysmon_recheck(void);
 
 /* After how long in one turn a worker counts as stalled (5 s); 0: never. Any thread. */
 void cc__sysmon_set_stall(uint64_t ns);
+/* Whether fibers are asked to yield when their turns are long (NEXT-3). Any thread. */
+void cc__sysmon_set_preempt(bool on);
 /* After how long in one turn it counts as stuck (10 ms), and how long to wait after workers were added (10 ms). For
  * tests; any thread. */
 void cc__sysmon_set_pace(uint64_t stuck_ns, uint64_t grow_ns);

@@ -494,6 +494,7 @@ int main(int argc, char **argv) {
         give_up("mmap");
     }
     setenv("CC_MIN_WORKERS", "512", 0); /* every worker that a case asks for is a thread, however few CPUs there are */
+    setenv("CC_PREEMPT", "0", 0); /* cases know where fibers stop; on a busy machine and under tools any turn is long */
     prepare_signals();
 
     int planned = 0;

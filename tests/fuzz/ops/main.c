@@ -254,6 +254,7 @@ int main(int argc, char **argv) {
     tracing = getenv("OPS_TRACE") != NULL;
     CCRuntimeConfig config = {.workers = workers, .max_workers = workers};
     (void)setenv("CC_MIN_WORKERS", "512", 0); /* all of them have threads, however few CPUs there are */
+    (void)setenv("CC_PREEMPT", "0", 0);       /* the model knows where fibers stop */
     if (cc_runtime_init(&config) != 0) return 1;
     if (workers == 1) {
         sim_start();

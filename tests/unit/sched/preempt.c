@@ -5,6 +5,7 @@
 
 #include <ccc/ccc.h>
 #include <errno.h>
+#include <stdlib.h>
 
 static _Atomic bool stop;
 static CCChan *full; /* it has a value and room for another, always */
@@ -79,6 +80,7 @@ static void *crowd(void *call) {
 }
 
 static void run_crowd(void (*call)(void)) {
+    CHECK_EQ(setenv("CC_PREEMPT", "1", 1), 0);
     CHECK_EQ(cc_run(crowd, &call, NULL), 0);
 }
 
@@ -128,6 +130,7 @@ static void *tries(void *arg) {
 }
 
 TEST(tries_do_not_switch) {
+    CHECK_EQ(setenv("CC_PREEMPT", "1", 1), 0);
     CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
     CHECK_EQ(cc_runtime_init(&config), 0);
     CHECK_EQ(cc_run(tries, NULL, NULL), 0);
