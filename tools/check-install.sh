@@ -23,7 +23,7 @@ find "$docs" -name '*.md' | while read -r page; do
     done
 done
 nm --dynamic --defined-only "$(find "$work/usr" -name 'libccc.so' | head -n 1)" | awk '{ sub(/@.*/, "", $3); print $3 }' |
-    grep -vxE 'cc_(cxx_attach|match|(deadline|defer|nursery|shield)_(enter|leave)|deadline_enter_ex|(nursery|task)_go|future_(await|await_until|end|failed|misused)|when_(choose|overflow))' | while read -r call; do
+    grep -vxE 'cc_(cxx_attach|match|(deadline|defer|nursery|shield)_(enter|leave)|deadline_enter_ex|(nursery|task)_go|future_(await|await_until|end|failed|misused)|when_(choose|choose_ordered|changed|overflow))' | while read -r call; do
     [[ $call != cc_* || -n $(find "$work/usr" -name "$call.3") ]] || { echo "there is no page for $call"; exit 1; }
 done
 
