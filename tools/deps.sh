@@ -76,6 +76,10 @@ have_metrics_parser() {
     python3 -c 'import prometheus_client' 2>/dev/null || /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null
 }
 
+have_pip() {
+    python3 -m pip --version >/dev/null 2>&1
+}
+
 need_cross() { # need_cross CPU DEBIAN_NAME, unless the machine itself is one
     [[ $(uname -m) == "$1" ]] && return
     need "gcc-$1-linux-gnu" -- have "$1-linux-gnu-gcc"
@@ -125,6 +129,7 @@ if [[ $target == test ]]; then
         want libc++-dev libc++abi-dev -- have_libcxx "$clang"
     else
         missing+=(clang libclang-rt-dev)
+        welcome+=(libc++-dev libc++abi-dev)
     fi
     need_cross aarch64 arm64
     need_cross riscv64 riscv64
@@ -139,6 +144,7 @@ if [[ $target == test ]]; then
     want bpftrace -- have bpftrace                         # the scripts for the probes
     want python3 chromium -- have_tools python3 chromium # the live page
     want python3-prometheus-client -- have_metrics_parser
+    want python3-pip -- have_pip
 fi
 
 if [[ $target == bench ]]; then
@@ -188,6 +194,17 @@ if ((${#welcome[@]} > 0)); then
         fi
         { apt-get update -q && "${install[@]}"; } || echo "Not all of them could be installed; the command was: ${install[*]}"
     fi
+fi
+
+# What reads our files and speaks to our servers without a line of ours: for the tests alone, below build/.
+modules=build/python
+has_modules() {
+    PYTHONPATH=$modules python3 -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2, tlslite' 2>/dev/null
+}
+if [[ $target == test ]] && have python3 && ! has_modules; then
+    echo "Installing perfetto and tlslite-ng for python3, in $modules"
+    timeout 120 python3 -m pip install -q --no-input --retries 1 --timeout 10 --disable-pip-version-check --root-user-action=ignore \
+        --target "$modules" perfetto tlslite-ng || echo "They could not be installed: the tests that use them are skipped."
 fi
 
 version=$(cmake --version | awk 'NR == 1 { print $3 }')

@@ -17,6 +17,7 @@ matrix=(includes headers models explore fuzz release installed recipes symmetric
 jobs=${JOBS:-$(nproc)}
 at_once=$((jobs + 2)) # programs, most of which wait for some of their time, and the build of a later stage
 # Ten builds of two hundred programs each: ninja saves a fifth of the work. A build that exists keeps what made it.
+export PYTHONPATH=$PWD/build/python${PYTHONPATH:+:$PYTHONPATH} # modules that tools/deps.sh has put there
 command -v ninja >/dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 
 # The one place to tune. For each stage:

@@ -139,12 +139,12 @@ case_pprof_reads_profiles() {
     timeout 300 go tool pprof -tags block.pb >tags 2>error && grep -q 'mutex' tags && grep -q 'sleep' tags || { cat tags error && return 1; }
 }
 
-# By the official schema: pip install perfetto.
+# By the official schema.
 case_perfetto_reads_it() {
     ((${TEST_SLOWDOWN:-1} <= 4)) || { echo 'the files do not depend on a sanitizer'; return 77; }
     local python=${PYTHON:-python3}
     "$python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null ||
-        { echo "$python has no module perfetto: nobody has read the track events"; return 77; }
+        { echo "$python has no module perfetto, which tools/deps.sh test installs: nobody has read the track events"; return 77; }
     local example
     for example in pipeline deadline_tree first_error worker_pool fork_join island; do
         record i.pftrace times "$example" && "$python" - i.pftrace <<'END' || return
@@ -177,7 +177,7 @@ for packet in trace.packet:
     else:
         assert e.type == pb.TrackEvent.TYPE_INSTANT and e.name
     flows.update(e.flow_ids)
-assert slices > 2 and flows, slices
+assert slices > 1 and flows, slices
 END
     done
 }

@@ -116,8 +116,7 @@ fi
 if "${PYTHON:-python3}" -c 'import tlslite' 2>/dev/null; then
     check "tlslite-ng, every version and cipher" "${PYTHON:-python3}" "$here/by_tlslite.py" "$port"
 else
-    n=$((n + 1))
-    echo "ok $n - tlslite-ng # SKIP it is not there: pip install tlslite-ng, and PYTHON=... if it is in an environment of its own"
+    skip tlslite-ng "its module"
 fi
 check "garbage does no harm" bash -c "head -c 100000 /dev/urandom | timeout 20 bash -c 'cat >/dev/tcp/127.0.0.1/$port' ; true"
 check "and it still answers" by_curl
