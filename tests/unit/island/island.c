@@ -656,8 +656,8 @@ TEST_WORKERS(misuse) {
 
 /* Its own island, as the hooks know it. */
 struct hooked {
-    CCIsland *_Atomic island;
     atomic_int hooks;
+    CCIsland *_Atomic island;
 };
 
 static void frees_in_hook(void *context) {
