@@ -221,6 +221,12 @@ static enum timed timed_as(uint64_t deadline, bool sends) {
     return deadline == NO_WAIT ? TIMED_RECV_TRY : deadline == WAIT_FOREVER ? TIMED_RECV : TIMED_RECV_UNTIL;
 }
 
+/* Before the operation, for all but tries (NEXT-3). Returns the worker that the caller is on then, or NULL. */
+CC_INLINE struct worker *may_preempt(uint64_t deadline) {
+    struct worker *w = cc__worker();
+    return w != NULL && deadline != NO_WAIT ? cc__sched_may_preempt(w) : w;
+}
+
 /* For a channel that is traced or simulated. It is never biased. */
 static CC_NOINLINE CC_COLD int transfer_traced(CCChan *ch, void *value, uint64_t deadline, bool sends) {
     bool logged = cc__trace_on(TRACE_CHAN | TRACE_CHAN_VERBOSE | TRACE_TIMING);
@@ -228,12 +234,13 @@ static CC_NOINLINE CC_COLD int transfer_traced(CCChan *ch, void *value, uint64_t
     uint64_t start = 0;
     cc__sim_point();
     if (sends && ch->pool) cc__chan_reset(ch, value);
+    struct worker *w = may_preempt(deadline);
     if (logged) {
         label = cc__chan_label(ch, sends);
         start = cc__clock_now();
     }
     cc__chan_lock(ch);
-    int rc = transfer_held(cc__worker(), ch, value, deadline, sends, GUARD_LOCK, logged ? &label : NULL);
+    int rc = transfer_held(w, ch, value, deadline, sends, GUARD_LOCK, logged ? &label : NULL);
     cc__timing_since(timed_as(deadline, sends), start);
     cc__sim_point();
     return rc;
@@ -243,8 +250,7 @@ int cc__chan_transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, b
     if (unlikely(ch == NULL || size != ch->size || (value == NULL && size > 0))) return EINVAL;
     if (unlikely(ch->traced)) return transfer_traced(ch, value, deadline, sends);
     if (unlikely(sends && ch->pool)) cc__chan_reset(ch, value);
-    struct worker *w = cc__worker();
-    if (w != NULL && deadline != NO_WAIT) w = cc__sched_may_preempt(w);
+    struct worker *w = may_preempt(deadline);
     return transfer_held(w, ch, value, deadline, sends, hold(w, ch), NULL);
 }
 

@@ -90,7 +90,16 @@ TEST_WORKERS(sends_and_receives) {
 TEST_WORKERS(sends_and_receives_with_deadlines) {
     run_crowd(send_and_receive_in_time);
 }
+/* Channels that are measured or logged take other paths. */
+TEST_WORKERS(timed_sends_and_receives) {
+    CHECK_EQ(setenv("CC_TRACE", "timing", 1), 0);
+    run_crowd(send_and_receive);
+}
 TEST_WORKERS(selects) {
+    run_crowd(select_either);
+}
+TEST_WORKERS(timed_selects) {
+    CHECK_EQ(setenv("CC_TRACE", "timing", 1), 0);
     run_crowd(select_either);
 }
 TEST_WORKERS(selects_with_bodies) {
