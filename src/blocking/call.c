@@ -104,9 +104,8 @@ static int hand_over(struct wait *wait, bool *left) {
     int rc = w == NULL ? cc__upcall_enter(true) : 0;
     if (rc != 0) return rc;
     if (unlikely(cc__sim_on())) { /* a thread, not a fiber, has just started the runtime, and CC_SIM_SEED is set */
-        rc = call_here(wait->call);
-        cc__upcall_leave();
-        return rc;
+        cc__upcall_leave();       /* a shutdown does not wait for such a call, which may make it */
+        return call_here(wait->call);
     }
     wait->again_ns = cc__pool_submit(wait->pool, wait->call) ? 0 : AGAIN_MIN_NS;
     rc = wait_for(wait, left);

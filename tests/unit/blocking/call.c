@@ -635,6 +635,18 @@ TEST(a_call_that_starts_a_simulation) {
     unsetenv("CC_SIM_SEED");
 }
 
+static void *shuts_down(void *arg) {
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    return arg;
+}
+
+/* As any call that a simulation makes on its caller's thread. */
+TEST(a_call_that_starts_a_simulation_may_end_it) {
+    setenv("CC_SIM_SEED", "7", 1);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_blocking_ex(shuts_down, NULL, NULL, &leaves, CC_FOREVER), 0);
+    unsetenv("CC_SIM_SEED");
+}
+
 static void *deadlocks(void *arg) {
     CHECK_EQ(cc_blocking(give_back, NULL, NULL), 0);
     CCChan *ch = cc_chan_create(1, 0);
