@@ -88,14 +88,20 @@ static int look(struct polling *p, size_t *ready) {
 
 /* ---- wait ---- */
 
-static int prepare_all(struct polling *p) {
+static int may_wait_for_all(const struct polling *p) {
     int error = 0;
     for (uint32_t i = 0; i < p->arms.count && error == 0; i++)
         error = cc__fd_may_wait(((struct io_fd *)p->arms.first[i].object)->number);
+    return error;
+}
+
+static int prepare_all(struct polling *p) {
+    int error = may_wait_for_all(p);
     if (p->arms.count == 0 || error != 0) return error;
     bool thread = cc__worker() == NULL;
     error = thread ? cc__upcall_enter(true) : 0;
     if (error != 0) return error;
+    if (thread) error = may_wait_for_all(p); /* the entry may have started a simulation */
     for (uint32_t i = 0; i < p->arms.count && error == 0; i++) {
         struct io_use use = use_of(&p->arms.first[i]);
         error = cc__fd_prepare(&use);
@@ -246,7 +252,8 @@ static int prepare_to_wait(struct arm *arm, struct io_use *use) {
     bool thread = cc__worker() == NULL;
     error = thread ? cc__upcall_enter(true) : 0;
     if (error != 0) return error;
-    error = cc__fd_prepare(use);
+    if (thread) error = cc__fd_may_wait(use->fd->number); /* the entry may have started a simulation */
+    if (error == 0) error = cc__fd_prepare(use);
     uint32_t seen = cc__fd_events(use->fd);
     bool reports = (use->word & FD_ADOPTED) == 0; /* arming reports what is ready */
     if (error == 0 && !reports && cc__fd_look(use, arm->events) != ARM_WAIT) error = ARM_AGAIN;

@@ -25,19 +25,54 @@ static void *quiet_echo(void *arg) {
     return NULL;
 }
 
-/* The wait of a thread that starts the runtime, for a descriptor from before. */
-TEST(a_wait_that_starts_a_simulation) {
-    int fds[2];
+/* ---- the wait of a thread that starts the runtime, for a descriptor from before ---- */
+
+static int read_in_time(int fd) {
     char c;
     size_t n;
+    return cc_fd_read_until(fd, &c, 1, &n, cc_after_ms(20));
+}
+
+static int wait_in_time(int fd) {
+    return cc_fd_wait_until(fd, CC_READABLE, NULL, cc_after_ms(20));
+}
+
+static int poll_in_time(int fd) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    return cc_poll(&one, 1, cc_after_ms(20), NULL);
+}
+
+static int select_in_time(int fd) {
+    int error = 0;
+    size_t chosen;
+    CCCase cases[] = {CC_READABLE_CASE(fd, &error)};
+    CHECK_EQ(cc_select(cases, 1, cc_after_ms(20), &chosen), 0);
+    return error;
+}
+
+static void starts_a_simulation(int (*wait)(int fd)) {
+    int fds[2];
     setenv("CC_SIM_SEED", "7", 1);
     CHECK_EQ(pipe(fds), 0);
-    CHECK_EQ(cc_fd_read_until(fds[0], &c, 1, &n, cc_after_ms(20)), ENOTSUP);
+    CHECK_EQ(wait(fds[0]), ENOTSUP);
     CHECK_EQ(cc_sim_seed(), 7);
-    CHECK_EQ(cc_fd_read_until(fds[0], &c, 1, &n, cc_after_ms(20)), ENOTSUP);
+    CHECK_EQ(wait(fds[0]), ENOTSUP);
     CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
     unsetenv("CC_SIM_SEED");
     for (int i = 0; i < 2; i++) close(fds[i]);
+}
+
+TEST(a_wait_that_starts_a_simulation) {
+    starts_a_simulation(read_in_time);
+}
+TEST(a_wait_for_readiness_that_starts_a_simulation) {
+    starts_a_simulation(wait_in_time);
+}
+TEST(a_poll_that_starts_a_simulation) {
+    starts_a_simulation(poll_in_time);
+}
+TEST(a_select_that_starts_a_simulation) {
+    starts_a_simulation(select_in_time);
 }
 
 /* Answered as by the kernel. */
