@@ -12,6 +12,7 @@
 #include "os/clock.h"
 #include "os/descriptor.h"
 #include "process/launch.h"
+#include "sched/upcalls.h"
 #include "sim/sim.h"
 #include "sync/backoff.h"
 #include "wait/cancel.h"
@@ -296,11 +297,21 @@ static void give_up(CCProcess *p) {
     drop(p);
 }
 
+/* Asked inside the runtime, because the entry of an OS thread may start a simulation. */
+static int refuse_simulation(void) {
+    bool thread = cc__worker() == NULL;
+    int error = thread ? cc__upcall_enter(true) : 0;
+    if (error != 0) return error;
+    if (cc__sim_seed() != 0) error = ENOTSUP;
+    if (thread) cc__upcall_leave();
+    return error;
+}
+
 int cc_process_start(CCProcess **process, const CCProcessOptions *options) {
     if (process == NULL) return EINVAL;
     *process = NULL;
     int error = cc__launch_check(options);
-    if (error == 0 && cc__sim_seed() != 0) error = ENOTSUP;
+    if (error == 0) error = refuse_simulation();
     if (error == 0) error = cc_check_cancel();
     if (error != 0) return error;
     CCProcess *p = new_process(options);

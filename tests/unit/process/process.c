@@ -844,3 +844,13 @@ static void *in_a_simulation(void *arg) {
 TEST(not_in_a_simulation) {
     CHECK_EQ(cc_sim_run(7, in_a_simulation, NULL, NULL), 0);
 }
+
+TEST(not_if_that_starts_a_simulation) {
+    CCProcess *p = (CCProcess *)(void *)&p;
+    setenv("CC_SIM_SEED", "7", 1);
+    CHECK_EQ(cc_process_start(&p, &(CCProcessOptions){.argv = SHELL(":")}), ENOTSUP);
+    CHECK(p == NULL);
+    CHECK_EQ(cc_sim_seed(), 7);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    unsetenv("CC_SIM_SEED");
+}
