@@ -158,6 +158,14 @@ TEST(not_in_a_simulation) {
     CHECK_EQ(cc_sim_run(1, start_simulated, NULL, NULL), 0);
 }
 
+TEST(not_if_that_starts_a_simulation) {
+    setenv("CC_SIM_SEED", "7", 1);
+    (void)start_simulated(NULL);
+    CHECK_EQ(cc_sim_seed(), 7);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    unsetenv("CC_SIM_SEED");
+}
+
 TEST(a_unix_socket) {
     char path[64];
     struct sockaddr_un to = {.sun_family = AF_UNIX};
