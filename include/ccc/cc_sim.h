@@ -23,10 +23,10 @@ CC_BEGIN_DECLS
  * be NULL) gets the result of fn. The seed overrides CC_SIM_SEED. fn should create the objects to be simulated: calls
  * on channels that existed before switch only where they wait.
  *
- * EINVAL: seed is 0 or fn is NULL; EALREADY: the runtime is already running; EDEADLK: called from a fiber;
- * ENOTRECOVERABLE: fn panicked; ETIMEDOUT: other tasks did not end, and the runtime continues; ENOMEM, EAGAIN: no
- * memory or no threads. If a second OS thread uses tasks, channels or locks meanwhile, the program aborts. OS threads;
- * blocks. */
+ * EINVAL: seed is 0 or fn is NULL; EALREADY: the runtime is already running; EDEADLK: called from a fiber,
+ * or by a thread_local destructor of a worker; ENOTRECOVERABLE: fn panicked; ETIMEDOUT: other tasks did not end, and
+ * the runtime continues; ENOMEM, EAGAIN: no memory or no threads. If a second OS thread uses tasks, channels or locks
+ * meanwhile, the program aborts. OS threads; blocks. */
 CC_API int cc_sim_run(uint64_t seed, CCTaskFn fn, void *arg, void **result);
 
 /* The seed of the running simulation, 0 if there is none: for the program's own random numbers and messages. Any

@@ -200,9 +200,20 @@ static void keep_loaded(void) {
     cc__set(&kept, true);
 }
 
+/* How often the calling thread has entered. A thread that is inside keeps the runtime up, also one that is about to
+ * stop: so it may always enter again. */
+static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
+
+/* Whether a shutdown waits for what the calling thread does: the runtime runs until then, and the thread must not wait
+ * for a shutdown. */
+static bool is_awaited(void) {
+    return depth > 0 || cc__pool_is_own() || cc__island_hooked() != NULL;
+}
+
 int cc_runtime_init(const CCRuntimeConfig *config) {
     if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
     if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
+    if (is_awaited()) return EALREADY;
     keep_loaded();
     pthread_mutex_lock(&rt.change);
     int rc = cc__get(&rt.state) == RT_RUNNING ? EALREADY : start_locked(config);
@@ -216,10 +227,6 @@ static void leave(void) {
     /* seq_cst: RT-1. The last one wakes a waiting shutdown. */
     if (cc__sub_seq(&rt.inside, 1) == 1 && cc__get_seq(&rt.state) != RT_RUNNING) cc__futex_wake(&rt.inside, INT32_MAX);
 }
-
-/* How often the calling thread has entered. A thread that is inside keeps the runtime up, also one that is about to
- * stop: so it may always enter again. */
-static _Thread_local unsigned depth __attribute__((tls_model("initial-exec")));
 
 int cc__upcall_enter(bool start) {
     if (unlikely(depth > 0)) {
@@ -393,13 +400,8 @@ static int shutdown_locked(uint64_t timeout_ms) {
     return 0;
 }
 
-/* Whether a shutdown would wait for what the calling thread does. */
-static bool is_within(void) {
-    return cc_in_fiber() || cc__worker_ending() || cc__pool_is_own() || cc__island_hooked() != NULL;
-}
-
 int cc_runtime_shutdown(uint64_t timeout_ms) {
-    if (is_within()) return EDEADLK;
+    if (cc_in_fiber() || cc__worker_ending() || is_awaited()) return EDEADLK;
     if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
     pthread_mutex_lock(&rt.change);
     int rc = shutdown_locked(timeout_ms);
@@ -441,8 +443,9 @@ static int start_simulated(uint64_t seed, uint64_t before) {
 
 int cc_sim_run(uint64_t seed, CCTaskFn fn, void *arg, void **result) {
     if (seed == 0 || fn == NULL) return EINVAL;
-    if (cc_in_fiber()) return EDEADLK;
+    if (cc_in_fiber() || cc__worker_ending()) return EDEADLK;
     if (cc__get(&rt.state) == RT_FORKED) cc__upcall_orphaned();
+    if (is_awaited()) return EALREADY;
     uint64_t before = cc__sim_seed(); /* the environment's */
     int rc = start_simulated(seed, before);
     if (rc != 0) return rc;

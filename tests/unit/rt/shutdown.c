@@ -10,6 +10,7 @@
 #include <ccc/ccc.h>
 #include <errno.h>
 #include <sched.h>
+#include <unistd.h>
 
 static void *give_back(void *arg) {
     return arg;
@@ -305,6 +306,73 @@ TEST_WORKERS(in_a_blocking_call) {
     CCBlockingOptions options = {.may_abandon = true}; /* also by a thread that is not a worker */
     CHECK_EQ(cc_blocking_ex(shut_down_in_call, NULL, NULL, &options, CC_FOREVER), 0);
     CHECK_EQ(cc_run(give_back, NULL, NULL), 0);
+}
+
+/* ---- by what else a shutdown waits for ---- */
+
+static _Atomic uint32_t shutting_down;
+
+/* A start that waited for the shutdown would wait for itself. */
+static void start_meanwhile(void *context) {
+    (void)context;
+    while (!cc__get(&shutting_down)) sched_yield();
+    usleep(20 * 1000); /* mostly the shutdown waits by then */
+    CHECK_EQ(cc_runtime_init(NULL), EALREADY);
+    CHECK_EQ(cc_sim_run(7, give_back, NULL, NULL), EALREADY);
+}
+
+static void *call_start(void *arg) {
+    start_meanwhile(NULL);
+    return arg;
+}
+
+static void *call_start_blocking(void *arg) {
+    CHECK_EQ(cc_blocking(call_start, NULL, NULL), 0);
+    return arg;
+}
+
+TEST(a_start_in_a_blocking_call) {
+    CCTask task = cc_fiber_spawn_task(call_start_blocking, NULL);
+    CHECK_EQ(cc_task_detach(&task), 0);
+    cc__set(&shutting_down, true);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+TEST(a_start_in_a_hook) {
+    CCIsland *island;
+    CHECK_EQ(cc_island_create(&island, &(CCIslandConfig){.on_start = start_meanwhile}), 0);
+    cc__set(&shutting_down, true);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    CHECK_EQ(cc_island_free(island), 0);
+}
+
+static int start_and_shut_down(void *item, void *context) {
+    (void)item, (void)context;
+    CHECK_EQ(cc_runtime_init(NULL), EALREADY);
+    CHECK_EQ(cc_runtime_shutdown(0), EDEADLK);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), EDEADLK);
+    return 0;
+}
+
+static void *stay(void *arg) {
+    (void)cc_sleep_until(CC_FOREVER);
+    return arg;
+}
+
+/* A thread that selects is inside the runtime if it waits for a task. */
+TEST(in_a_callback_of_a_select) {
+    CCTask task = cc_fiber_spawn_task(stay, NULL);
+    CCChan *pool =
+        cc_chan_create_ex(&(CCChanConfig){.elem_size = sizeof(int), .capacity = 1, .on_create = start_and_shut_down});
+    size_t chosen;
+    int item;
+    CCCase cases[] = {CC_JOIN(&task, NULL, NULL), CC_RECV(pool, &item, NULL)};
+    CHECK_EQ(cc_select(cases, 2, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(chosen, 1);
+    CHECK_EQ(cc_task_cancel(&task), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    cc_chan_free(pool);
 }
 
 /* ---- afterwards ---- */
