@@ -13,7 +13,8 @@
  *           DONE      ended; its stack is released, its outcome is readable
  *   latch   PARKING only: a wake came first
  *   fresh   RUNNABLE only: it has never run, has no stack
- *   reason  why it parked; after a wake: what woke it; before the first run: how its argument is passed
+ *   reason  why it parked; after a wake: what woke it; after a yield: whether its turn was long; before the first run:
+ *           how its argument is passed
  *   ticket  grows with every wait of this record, over all fibers that use it; never reused within 2^44 waits
  *
  *   timed spawn: IDLE -> PARKED, a fiber that a timer will start. end: RUNNING -> IDLE, one that its only joiner has
@@ -54,7 +55,11 @@ enum park_reason {
 };
 enum wake_reason { WAKE_OBJECT = 28, WAKE_TIMER, WAKE_CANCEL }; /* the values below are free for park reasons */
 
-_Static_assert((int)PARK_REASONS <= (int)WAKE_OBJECT && WAKE_CANCEL < 32, "both live in one field of five bits");
+/* Until its next wait: it has yielded because its turn was long. */
+enum { YIELDED_LONG = 31 };
+
+_Static_assert((int)PARK_REASONS <= (int)WAKE_OBJECT && (int)WAKE_CANCEL < (int)YIELDED_LONG,
+               "all live in one field of five bits");
 
 #define WORD_STATE UINT64_C(7)
 #define WORD_LATCH UINT64_C(8)
@@ -170,6 +175,14 @@ CC_INLINE void cc__state_yield(struct fiber *f, unsigned owner) {
     uint64_t word = cc__get(&f->word);
     state_from(f, word, FIBER_RUNNING, "yield");
     cc__set(&f->word, cc__word_make(word, owner, 0, FIBER_RUNNABLE));
+}
+
+/* The same after a long turn. Returns whether it has yielded so before, and not waited since. */
+CC_INLINE bool cc__state_yield_long(struct fiber *f, unsigned owner) {
+    uint64_t word = cc__get(&f->word);
+    state_from(f, word, FIBER_RUNNING, "yield");
+    cc__set(&f->word, cc__word_make(word, owner, YIELDED_LONG, FIBER_RUNNABLE));
+    return cc__word_reason(word) == YIELDED_LONG;
 }
 
 /* Begins a wait: RUNNING stays, the ticket is new. By the fiber. */

@@ -5,6 +5,7 @@
  */
 #include "sched/park.h"
 
+#include "os/clock.h"
 #include "sched/inbox.h"
 #include "sched/inject.h"
 #include "sched/joined.h"
@@ -104,15 +105,28 @@ void cc__sched_yield_to_one(struct worker *w, struct fiber *self) {
     cc__switch_native(w, self, after_yield_to_one, self);
 }
 
-/* Other than a yield it does not put the fresh fibers before this one: tasks that compute for long, then send, would
- * all begin before the first one ends. */
+/* How many fresh fibers go before a fiber that yields after a long turn. None if it does so for the first time since it
+ * waited, other than at a yield: tasks that compute for long, then send, would all begin before the first one ends.
+ * Otherwise twice as many as last time, as long as the others take no more than such a turn: short tasks beside a fiber
+ * that never waits would get one turn for each of its own. */
+static uint32_t fresh_before(struct worker *w, bool again) {
+    uint64_t polled = cc__get(&w->polled_at), since = w->preempted_at; /* the last poll was at the start of this turn */
+    uint32_t gone = w->fresh_gone, twice = 2 * gone + 1;
+    w->preempted_at = cc__clock_now();
+    if (!again) return 0;
+    if (polled > since && polled - since > PREEMPT_NS) return gone / 2;
+    return twice < FRESH_MAX ? twice : FRESH_MAX;
+}
+
 static void after_preemption(struct worker *w, void *arg) {
     struct fiber *f = arg;
-    cc__bias_enter(&w->runq.bias);
-    cc__state_yield(f, w->core.owner);
-    cc__list_push_back(&w->runq.fifo, &f->link);
-    cc__runq_add_owner(&w->runq, 1);
-    cc__bias_leave(&w->runq.bias);
+    struct runq *q = &w->runq;
+    cc__bias_enter(&q->bias);
+    uint32_t n = fresh_before(w, cc__state_yield_long(f, w->core.owner));
+    w->fresh_gone = cc__runq_level_some_owner(q, n);
+    cc__list_push_back(&q->fifo, &f->link);
+    cc__runq_add_owner(q, 1);
+    cc__bias_leave(&q->bias);
 }
 
 struct worker *cc__sched_preempted(struct worker *w) { /* NEXT-3 */
@@ -121,7 +135,7 @@ struct worker *cc__sched_preempted(struct worker *w) { /* NEXT-3 */
     cc__set(&w->runq.preempt, 0);
     if (self == NULL || !same) return w; /* it was asked of an earlier turn */
     cc__held_check_park();
-    cc__set(&w->core.poll_at, 0); /* a poll admits what is due, and fresh fibers one at a time */
+    cc__set(&w->core.poll_at, 0); /* a poll admits what is due, and one more fresh fiber */
     cc__sched_record(w, REC_YIELD);
     return cc__switch_native(w, self, after_preemption, self);
 }

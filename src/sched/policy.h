@@ -253,6 +253,7 @@ CC_INLINE unsigned cc__policy_grow_by(unsigned open) {
     (250 * POLICY_MS) /* ... and again, each pause twice as long: a thread that ends notifies nobody. Guess */
 #define PAUSE_MAX (4000 * POLICY_MS)
 enum { PREEMPT_TICKS = 8 }; /* ... so many ticks are that close after one did. Guess */
+enum { FRESH_MAX = 255 };   /* fresh fibers that go before a fiber that does so again. Guess: 8 us for each */
 enum { QUIET_TICKS = 3 };   /* fast ticks with a sleeper before sysmon ticks slowly. Guess */
 
 /* A fiber that arms such a timer and continues makes sure that a sleeper wakes for it. A wake takes 10 to 20 us: too

@@ -14,7 +14,13 @@ void cc__runq_level_owner(struct runq *q) {
         cc__set(&q->slot, NULL);
         cc__list_push_front(&q->fifo, &f->link);
     }
-    while (!cc__list_empty(&q->fresh)) cc__list_push_back(&q->fifo, cc__list_pop_back(&q->fresh));
+    (void)cc__runq_level_some_owner(q, UINT32_MAX);
+}
+
+uint32_t cc__runq_level_some_owner(struct runq *q, uint32_t n) {
+    uint32_t moved = 0;
+    for (; moved < n && !cc__list_empty(&q->fresh); moved++) cc__list_push_back(&q->fifo, cc__list_pop_back(&q->fresh));
+    return moved;
 }
 
 uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list) {

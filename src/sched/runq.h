@@ -98,6 +98,9 @@ CC_INLINE void cc__runq_slot_owner(struct runq *q, struct fiber *f) {
  * have been next in any case, and the fresh ones, oldest first, its last. */
 void cc__runq_level_owner(struct runq *q);
 
+/* Inside the lock. Moves up to n fresh fibers, oldest first, to the FIFO's end; returns how many. */
+uint32_t cc__runq_level_some_owner(struct runq *q, uint32_t n);
+
 /* Inside the lock. Takes up to n fibers for another worker, the oldest first: fresh ones, then the FIFO's head, then
  * (all == true) the slot. Appends them to `list`, with no owner; returns how many. */
 uint32_t cc__runq_take_oldest(struct runq *q, uint32_t n, bool all, struct link *list);

@@ -119,6 +119,8 @@ struct worker {
     uint32_t credit;          /* turns for which fibers may still enter at the front (FRONT_PRICE) */
     uint64_t events_turn;     /* by then the fibers that events have made ready have had their turns (NEXT-2) */
     uint64_t slots_since;     /* since this poll only slots had turns, if any had (slot_first) */
+    uint64_t preempted_at;    /* when a fiber last yielded because its turn was long (NEXT-3) */
+    uint32_t fresh_gone;      /* so many fresh fibers went before it */
     uint32_t joiner_polls;    /* by joiners (cc__next_poll_for_joiner) */
     uint32_t takes;           /* from the global queue (INJECT-3) */
     bool fair_fresh;          /* which goes next among the oldest: fresh or fifo */

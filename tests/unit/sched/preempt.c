@@ -109,6 +109,50 @@ TEST_WORKERS(locks) {
     run_crowd(lock_and_unlock);
 }
 
+/* ---- beside short tasks ---- */
+
+enum { SHORT = 300 };
+
+static _Atomic uint32_t short_ended;
+
+static void *ends_at_once(void *arg) {
+    cc__add(&short_ended, 1);
+    return arg;
+}
+
+/* Returns how often tasks have ended between two of its calls. */
+static void *never_waits_and_counts(void *arg) {
+    uint32_t before = 0, times = 0;
+    for (uint32_t now; (now = cc__get(&short_ended)) < SHORT; before = now) {
+        times += now != before;
+        send_and_receive();
+    }
+    *(uint32_t *)arg = times;
+    return NULL;
+}
+
+static void *many_short(void *arg) {
+    uint32_t times = 0;
+    int v = 1;
+    full = cc_chan_create(sizeof v, 4);
+    CHECK_EQ(cc_chan_send(full, &v, sizeof v), 0);
+    CCTask task = cc_fiber_spawn_task(never_waits_and_counts, &times);
+    CC_NURSERY(n) {
+        for (int i = 0; i < SHORT; i++) CHECK_EQ(cc_nursery_go(n, ends_at_once, NULL, 0), 0);
+    }
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    CHECK(times < SHORT / 2); /* one after each of its turns would take 4 ms each */
+    cc_chan_free(full);
+    return arg;
+}
+
+TEST(short_tasks_get_more_than_a_turn_each) {
+    CHECK_EQ(setenv("CC_PREEMPT", "1", 1), 0);
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(many_short, NULL, NULL), 0);
+}
+
 /* ---- forms that do not switch ---- */
 
 static _Atomic bool others_ran;
