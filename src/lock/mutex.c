@@ -200,7 +200,7 @@ CC_INLINE int unlock_held(struct mutex *m, struct bucket *bucket) {
     return likely(cc__get(&bucket->fast_unlock)) ? 0 : wake_after_store(m);
 }
 
-/* By an OS thread, or by a caller that does not hold it. Apart, as lock_thread is. */
+/* By an OS thread, or by a caller that does not hold it. Apart, as lock_apart is. */
 static CC_NOINLINE int unlock_apart(struct mutex *m) {
     cc__holder_check(&m->owner, cc__get(&m->word) != 0, "cc_mutex_unlock: mutex", m);
     return unlock_held(m, cc__bucket_of(m));
