@@ -198,7 +198,7 @@ TEST(errno_is_kept_by_a_process_without_memory) {
 }
 
 TEST(errno_is_kept_by_the_default) {
-#ifdef CC_ASAN
+#if defined CC_ASAN || defined CC_TSAN
     SKIP("the sanitizer's allocator ends the program");
 #else
     check_errno_is_kept();
