@@ -88,12 +88,23 @@ static void forget_hints_locked(struct io_fd *fd) {
     cc__set(&fd->no_skip, false);
 }
 
+/* Whether it reports every edge. Under the lock: a waiter that links itself to one that does not has to arm it. */
+static bool is_registered(struct io_fd *fd) {
+    uint32_t instance = cc__io_instance();
+    return instance != 0 && cc__get(&fd->registered) == instance;
+}
+
+/* Otherwise the poller that it was registered with may be closed at any time, and its number be reused. */
+static bool in_set_locked(struct io_fd *fd) {
+    return fd->in_set || is_registered(fd); /* FD-5 */
+}
+
 /* FD-4: there are no users, and no new ones. The generation changes before the close, because another thread may get
  * the number as soon as it is free. A call that comes in between would wait for a descriptor that is about to be
  * closed: so cc__fd_find waits until the close is done. */
 static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__lock_take(&fd->lock);
-    bool in_set = fd->in_set || cc__get(&fd->registered) != 0;
+    bool in_set = in_set_locked(fd);
     cc__set(&fd->registered, 0);
     forget_hints_locked(fd);
     cc__set(&fd->armed, 0);
@@ -226,12 +237,6 @@ static void wake_observers_locked(struct io_fd *fd, unsigned ready, int error, s
         unlink_locked(fd, arm);
         cc__arm_claimed(arm, claim_locked(arm, wakes), error);
     }
-}
-
-/* Whether it reports every edge. Under the lock: a waiter that links itself to one that does not has to arm it. */
-static bool is_registered(struct io_fd *fd) {
-    uint32_t instance = cc__io_instance();
-    return instance != 0 && cc__get(&fd->registered) == instance;
 }
 
 /* An event, or a change of what is reported: a waiter that checked before has to check again. */
@@ -446,7 +451,7 @@ int cc__fd_release(int number) {
     } else if (!cc__cas(&fd->word, &word, (uint64_t)(fd_generation(word) + 1) << 32)) {
         error = EBUSY;
     } else {
-        if (cc__get(&fd->registered) != 0 || fd->in_set) remove_locked(fd);
+        if (in_set_locked(fd)) remove_locked(fd);
         cc__set(&fd->registered, 0);
         forget_hints_locked(fd); /* the next descriptor with this number may be a file */
         if (use.word & FD_BLOCKS) error = cc__os_nonblocking(number, false, &before);

@@ -11,7 +11,8 @@
  *       call finds another generation.
  * FD-5  An OS thread waits outside of the runtime, which may stop meanwhile: then its wait ends with ECANCELED. It
  *       links itself only while the poller of its registration is open, and a runtime that stops closes that, then
- *       wakes all that are linked.
+ *       wakes all that are linked. Under the same condition it removes a descriptor from the poller's set: each `lock`
+ *       is taken once between the end of an instance and the system's close of the poller.
  * FD-6  A hint that a side is empty contains the number of edges that were seen before the call that found it so: a
  *       later edge invalidates it, in whatever order the two are written. It is written before that call leaves: so it
  *       does not outlive the descriptor.

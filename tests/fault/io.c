@@ -404,6 +404,33 @@ TEST_WORKERS(waits_of_the_poller_are_interrupted) {
     end();
 }
 
+/* ---- the poller of a runtime that has stopped ---- */
+
+/* Its number may be another descriptor's by then. */
+TEST_WORKERS(a_poller_that_was_closed_is_not_asked) {
+    begin();
+    char byte;
+    size_t n;
+    int rc[4];
+    CHECK_EQ(cc_fd_read_until(ends[0], &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_fd_read_until(sockets[0], &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_fd_read_until(sockets[1], &byte, 1, &n, cc_after_ms(1)), ETIMEDOUT);
+    CHECK_EQ(cc_runtime_shutdown(1000), 0);
+    arm(CONTROL, EBADF, 100);
+    rc[0] = cc_fd_release(sockets[0]);
+    rc[1] = cc_fd_close(ends[0]);
+    CHECK_EQ(disarm(), 0);
+    CHECK_EQ(cc_fd_read_until(listener, &byte, 1, &n, cc_after_ms(1)), ENOTCONN); /* starts the next runtime */
+    CHECK_EQ(cc_fd_wait_until(listener, CC_READABLE, NULL, cc_after_ms(1)), ETIMEDOUT);
+    arm(CONTROL, ENOENT, 100); /* that has another one */
+    rc[2] = cc_fd_close(sockets[0]);
+    rc[3] = cc_fd_close(sockets[1]);
+    CHECK_EQ(disarm(), 0);
+    for (int i = 0; i < 4; i++) CHECK_EQ(rc[i], 0);
+    CHECK_EQ(cc_fd_close(ends[1]) + cc_fd_close(listener), 0);
+    CHECK_EQ(close(others[0]) + close(others[1]) + close(file), 0);
+}
+
 /* ---- no memory for the state of a number ---- */
 
 TEST(no_memory_for_a_number) {

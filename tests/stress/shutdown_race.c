@@ -3,6 +3,8 @@
  */
 #include "stress.h"
 
+#include <unistd.h>
+
 struct race {
     atomic_bool stop;
     atomic_long started, ran;
@@ -153,6 +155,53 @@ TEST_WORKERS(threads_use_what_another_ends, .timeout = 120) {
     printf("\n");
     CHECK(ended > 0);
     CHECK_EQ(atomic_load(&race->ran), atomic_load(&race->started));
+    free(race);
+}
+
+/* ---- descriptors: threads wait for them, and close them, while the poller is opened and closed ---- */
+
+static void *read_and_close(void *arg) {
+    enum { PIPES = 16 };
+    struct race_user *u = arg;
+    uint64_t rng = u->seed;
+    int ends[PIPES][2];
+    while (!atomic_load(&u->race->stop)) {
+        for (int i = 0; i < PIPES; i++) {
+            char byte;
+            size_t n;
+            CHECK_EQ(pipe(ends[i]), 0);
+            CHECK_EQ(cc_fd_adopt(ends[i][0]), 0);
+            int rc = note(u->race, cc_fd_read_until(ends[i][0], &byte, 1, &n, cc_after_ns(below(&rng, 20000))));
+            CHECK(rc == ETIMEDOUT || rc == ECANCELED);
+        }
+        for (int i = 0; i < PIPES; i++) {
+            if (below(&rng, 2) == 0) CHECK_EQ(cc_fd_release(ends[i][0]), 0);
+            CHECK_EQ(cc_fd_close(ends[i][0]), 0);
+            CHECK_EQ(close(ends[i][1]), 0);
+        }
+    }
+    return NULL;
+}
+
+TEST_WORKERS(threads_close_what_another_polls, .timeout = 120) {
+    enum { USERS = 3 };
+    struct race *race = allocate(1, sizeof *race);
+    struct race_user users[USERS];
+    pthread_t threads[USERS];
+    uint64_t rng = test_seed();
+    for (int i = 0; i < USERS; i++) {
+        users[i] = (struct race_user){race, test_random(&rng)};
+        threads[i] = start_thread(read_and_close, &users[i]);
+    }
+    long rounds = test_rounds(300, 30000);
+    for (long i = 0; i < rounds; i++) {
+        CHECK_EQ(cc_runtime_shutdown(1000), 0);
+        compute_ns(below(&rng, 300000));
+    }
+    atomic_store(&race->stop, true);
+    for (int i = 0; i < USERS; i++) join_thread(threads[i]);
+    finish();
+    CHECK(atomic_load(&race->codes[ETIMEDOUT]) > 0);
     free(race);
 }
 
