@@ -61,8 +61,9 @@ typedef struct CCAddr {
  * cc_resolve. EINVAL: none of these. ENODEV: no such interface. ENAMETOOLONG: more than 108 bytes of a Unix socket. Any
  * context; does not switch. */
 CC_API int cc_addr_parse(CCAddr *addr, const char *text);
-/* Formats the address so that cc_addr_parse can read it: port 0 is omitted, a zone is a number. EINVAL: no address;
- * ENOSPC: needs more than `size` bytes, and text is "". Any context; does not switch. */
+/* Formats the address so that cc_addr_parse can read it: port 0 is omitted, a zone is a number. An unnamed Unix socket
+ * gives "unix:", which is no address to parse. EINVAL: no address; ENOSPC: needs more than `size` bytes, and text is
+ * "". Any context; does not switch. */
 CC_API int cc_addr_print(const CCAddr *addr, char *text, size_t size);
 /* Convert from and to a sockaddr. EAFNOSUPPORT: neither IP nor Unix. *length: on entry the size of `to`, on return the
  * bytes used; ENOSPC. An unnamed Unix socket has the kind CC_ADDR_UNIX and length 0. Any context; does not switch. */
