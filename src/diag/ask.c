@@ -39,7 +39,7 @@ static int dump(FILE *file, int (*print)(struct out *)) {
     if (file == NULL) return EINVAL;
     struct out out = {.file = file};
     bool outside = cc__worker() == NULL;
-    int saved = cc__errno_get(), rc = outside ? cc__upcall_enter(false) : 0;
+    int saved = cc__errno_get(), rc = !outside || cc__upcall_enter(false) == 0 ? 0 : ESRCH;
     if (rc == 0) {
         cc__dump_begin();
         rc = print(&out);

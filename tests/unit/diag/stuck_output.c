@@ -104,6 +104,48 @@ TEST(a_dump_by_a_signal) {
     CHECK_EQ(dup2(before, 2), 2);
 }
 
+/* A shutdown waits for a dump in progress; for other callers the runtime does not run any more. */
+static _Atomic bool writes, may_go_on;
+
+static ssize_t write_late(void *cookie, const char *text, size_t size) {
+    (void)cookie, (void)text;
+    writes = true;
+    while (!may_go_on) cc__thread_nap(1000000);
+    return (ssize_t)size;
+}
+
+static void *dump_late(void *arg) {
+    FILE *file = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_late});
+    CHECK(file != NULL);
+    CHECK_EQ(setvbuf(file, NULL, _IONBF, 0), 0);
+    CHECK_EQ(cc_dump(file), 0);
+    CHECK_EQ(fclose(file), 0);
+    return arg;
+}
+
+static void *shut_down(void *arg) {
+    check_shutdown();
+    return arg;
+}
+
+TEST(a_dump_that_a_shutdown_waits_for) {
+    pthread_t threads[2];
+    CCStats stats;
+    FILE *null = fopen("/dev/null", "w");
+    CHECK(null != NULL);
+    start();
+    CHECK_EQ(pthread_create(&threads[0], NULL, dump_late, NULL), 0);
+    while (!writes) cc__thread_nap(1000000);
+    CHECK_EQ(pthread_create(&threads[1], NULL, shut_down, NULL), 0);
+    while (cc_stats(&stats, sizeof stats) == 0) cc__thread_nap(1000000);
+    int text = cc_dump(null), json = cc_dump_json(null);
+    may_go_on = true;
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(text, ESRCH);
+    CHECK_EQ(json, ESRCH);
+    CHECK_EQ(fclose(null), 0);
+}
+
 /* A terminal that nobody reads, filled with up to `most` bytes. Returns how many. */
 static long fill_terminal(long most, int *fd) {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY);
