@@ -4,8 +4,8 @@
 #include "base/error.h"
 
 static struct {
-    volatile int signal; /* 0: none */
-    void (*volatile fn)(void);
+    _Atomic int signal; /* 0: none */
+    void (*_Atomic fn)(void);
     int buried; /* a signal whose handler was installed over ours and may call it; 0: none */
 } dump_signal;
 

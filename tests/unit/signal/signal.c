@@ -61,6 +61,24 @@ TEST(before_a_runtime_runs_and_after_its_end) {
     CHECK_EQ(cc_worker_count(), 0);
 }
 
+static _Atomic bool restarts_end;
+
+static void *restarts(void *arg) {
+    for (int i = 0; i < 100; i++) {
+        CHECK_EQ(cc_runtime_init(NULL), 0);
+        CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+    }
+    restarts_end = true;
+    return arg;
+}
+
+TEST(while_another_thread_starts_and_stops_the_runtime) {
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, restarts, NULL), 0);
+    while (!restarts_end) end(subscribed(SIGUSR1, 1));
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 TEST_WORKERS(fibers_receive) {
     CHECK_EQ(cc_run(receives, NULL, NULL), 0);
 }
