@@ -182,7 +182,7 @@ CC_API int cc_cancel_reason(CCError *reason);
 CC_API CCDeadline cc_deadline(void);
 
 /* Cancels one task: its waits return ECANCELED from now on. A nursery of its own that it waits for is cancelled too.
- * EINVAL, ESRCH as cc_task_detach. The handle stays valid. Any context; does not switch. */
+ * Errors as cc_task_detach. The handle stays valid. Any context; does not switch. */
 CC_API int cc_task_cancel(const CCTask *task);
 
 /* Between the two calls no cancellation of the surrounding scopes ends a wait of the caller: for work that must be

@@ -58,12 +58,12 @@ CC_API int cc_task_join_until(CCTask *task, void **result, CCDeadline deadline);
  * context; switches. */
 CC_API void *cc_block_on(CCTask task);
 
-/* Releases the handle: the task continues, and its result is dropped. EINVAL, ESRCH as above. Any context; does not
- * switch. */
+/* Releases the handle: the task continues, and its result is dropped. EINVAL, ESRCH as above; ECANCELED: the runtime is
+ * shutting down. Any context; does not switch. */
 CC_API int cc_task_detach(CCTask *task);
 
-/* Creates another handle to the same task, to be joined or detached separately. EINVAL (also for copy == task), ESRCH;
- * EOVERFLOW: UINT32_MAX - 1 handles exist. Any context; does not switch. */
+/* Creates another handle to the same task, to be joined or detached separately. EINVAL (also for copy == task), ESRCH,
+ * ECANCELED as above; EOVERFLOW: UINT32_MAX - 1 handles exist. Any context; does not switch. */
 CC_API int cc_task_dup(const CCTask *task, CCTask *copy);
 
 /* For CC_GO: starts entry with a copy of `size` bytes at args. */
