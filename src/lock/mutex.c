@@ -102,8 +102,23 @@ static int lock_slow(struct mutex *m, uint64_t deadline, bool cancellable) {
     }
 }
 
-/* Slow paths are tail calls: their callers need no frame. */
-static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool cancellable) {
+CC_INLINE bool take(struct mutex *m, struct fiber *self) {
+    uint32_t expected = cc__sim_zero();
+    uint64_t holder = cc__holder_of(self); /* before the compare-and-swap, which later loads wait for */
+    /* Pairs with the unlocks. */
+    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return false;
+    cc__set(&m->owner, holder);
+    return true;
+}
+
+/* For an OS thread, for a fiber that should yield, and if the mutex is held. Slow paths are tail calls: their callers
+ * need no frame. */
+static CC_NOINLINE int lock_apart(struct mutex *m, uint64_t deadline, bool cancellable) {
+    struct worker *w = cc__worker();
+    if (w == NULL || cc__get(&w->runq.preempt) != 0) {
+        if (w != NULL) w = cc__sched_preempted(w);
+        if (take(m, cc__sched_current(w))) return 0;
+    }
     /* A cancellation lasts until the fiber leaves its scope: every wait would end at once, and after a grace period
      * even a shielded one. */
     bool held = !cancellable && cc__cancel_hold();
@@ -113,27 +128,11 @@ static CC_NOINLINE int lock_contended(struct mutex *m, uint64_t deadline, bool c
     return rc;
 }
 
-CC_INLINE int lock_as(struct mutex *m, struct fiber *self, uint64_t deadline, bool cancellable) {
-    uint32_t expected = cc__sim_zero();
-    uint64_t holder = cc__holder_of(self); /* before the compare-and-swap, which later loads wait for */
-    /* Pairs with the unlocks. */
-    if (unlikely(!cc__cas(&m->word, &expected, LOCKED))) return lock_contended(m, deadline, cancellable);
-    cc__set(&m->owner, holder);
-    return 0;
-}
-
-/* For an OS thread, and a fiber that should yield. Apart: the calls would cost other fibers a frame. */
-static CC_NOINLINE int lock_apart(struct mutex *m, uint64_t deadline, bool cancellable) {
-    struct worker *w = cc__worker();
-    if (w != NULL) w = cc__sched_may_preempt(w);
-    return lock_as(m, cc__sched_current(w), deadline, cancellable);
-}
-
 CC_INLINE int lock(struct mutex *m, uint64_t deadline, bool cancellable) {
     struct worker *w = cc__worker();
     struct fiber *self = cc__sched_current(w);
-    return likely(self != NULL && cc__get(&w->runq.preempt) == 0) ? lock_as(m, self, deadline, cancellable)
-                                                                  : lock_apart(m, deadline, cancellable);
+    if (likely(self != NULL && cc__get(&w->runq.preempt) == 0 && take(m, self))) return 0;
+    return lock_apart(m, deadline, cancellable);
 }
 
 void cc__mutex_lock_again(struct mutex *m) {
