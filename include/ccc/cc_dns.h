@@ -23,7 +23,7 @@ typedef struct CCResolveHints {
 
 /* Looks up the addresses of a host. host: "" or NULL: the wildcard addresses to listen on, [::] before 0.0.0.0.
  * service: the port, a number or a name of services(5); NULL: port 0. hints: may be NULL. *count: on entry the capacity
- * of `list`, on return the number of addresses; those that do not fit are omitted. ENOENT: no such name, or it has no
+ * of `list`, on success the number of addresses; those that do not fit are omitted. ENOENT: no such name, or it has no
  * such addresses. EREMOTEIO: no name server answered. EPROTONOSUPPORT: no such service. EMFILE, ENFILE: no descriptor
  * for the query. ETIMEDOUT, ECANCELED, EINVAL, ENOMEM; EAGAIN: no thread. In a simulation the names are those of the
  * simulated hosts. Any context; switches. */

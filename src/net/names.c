@@ -104,8 +104,9 @@ static int resolve_numbers(const char *host, const char *service, int kind, CCAd
         addr.port = addr4.port;
         n = add(list, *count, n, &addr, kind);
     }
+    if (n == 0) return ENOENT;
     *count = n;
-    return n > 0 ? 0 : ENOENT;
+    return 0;
 }
 
 static int ask_system(const char *host, const char *service, const CCResolveHints *hints, CCAddr *list, size_t *count) {
@@ -118,8 +119,9 @@ static int ask_system(const char *host, const char *service, const CCResolveHint
     for (const struct addrinfo *a = found; a != NULL; a = a->ai_next)
         if (cc_addr_from_sockaddr(&addr, a->ai_addr, a->ai_addrlen) == 0) n = add(list, *count, n, &addr, CC_ADDR_NONE);
     cc__os_resolved_free(found);
+    if (n == 0) return ENOENT;
     *count = n;
-    return n > 0 ? 0 : ENOENT;
+    return 0;
 }
 
 /* ---- one lookup ---- */

@@ -82,6 +82,8 @@ TEST(numbers_are_answered_at_once) {
     CHECK_EQ(asked, 0);
     CCAddr list[1];
     size_t n = 1;
+    CHECK_EQ(cc_resolve("::1", "80", &(CCResolveHints){.kind = CC_ADDR_IP4}, list, &n), ENOENT);
+    CHECK_EQ(n, 1); /* as after any error */
     char name[300];
     memset(name, 'x', sizeof name);
     name[299] = 0;
