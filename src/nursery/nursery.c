@@ -196,14 +196,24 @@ static void destroy(CCNursery *n, bool settled) {
     cc__scope_free(&n->scope);
 }
 
+/* " 'name'"; "" for a nursery that has none. */
+struct quoted {
+    char text[CC_FIBER_NAME_MAX + 4];
+};
+static CC_COLD struct quoted quoted(const char *name) {
+    struct quoted q = {""};
+    if (name[0] != '\0') snprintf(q.text, sizeof q.text, " '%s'", name);
+    return q;
+}
+
 /* For a failure that no enclosing nursery takes. It is a panic only where none is in progress and the caller is not
  * clean-up code. */
 static CC_COLD void warn_unreported(const char *what, const char *name, const char *without, const CCError *error,
                                     bool panic) {
     char text[CC_PANIC_MESSAGE_MAX + CC_ERROR_TEXT_MAX];
-    snprintf(text, sizeof text, "%s '%s' has failed, without %s and without a nursery around it: %s (%d)%s%s%s%s%s",
-             what, name, without, cc__error_name(error->code), error->code, error->name[0] != '\0' ? " in '" : "",
-             error->name, error->name[0] != '\0' ? "'" : "", error->text[0] != '\0' ? ": " : "", error->text);
+    snprintf(text, sizeof text, "%s%s has failed, without %s and without a nursery around it: %s (%d)%s%s%s%s", what,
+             quoted(name).text, without, cc__error_name(error->code), error->code, error->name[0] != '\0' ? " in" : "",
+             quoted(error->name).text, error->text[0] != '\0' ? ": " : "", error->text);
     if (panic) cc_panic("%s", text);
     cc__warn("%s", text);
 }
@@ -214,8 +224,8 @@ int cc_nursery_free(CCNursery *n) {
         cc__fatal("cc_nursery_free: the nursery %p has been freed already", (void *)n);
     if (cc__nursery_is_child(n)) return EDEADLK;
     if (n->deferred.fn != NULL)
-        cc__fatal("cc_nursery_free: nursery '%s' belongs to a CC_NURSERY block, which frees it when it is left",
-                  n->name);
+        cc__fatal("cc_nursery_free: the nursery%s belongs to a CC_NURSERY block, which frees it when it is left",
+                  quoted(n->name).text);
     cc__lock_take(&n->scope.lock);
     if (unlikely(n->exiting != 0) && n->exiting == caller()) { /* a hook, whose caller still uses the nursery */
         cc__lock_release(&n->scope.lock);
@@ -278,9 +288,9 @@ static void end_block(void *nursery) {
     /* The waits below belong to the outer scope. */
     if (n->entered) {
         if (cc__scope_current() != &n->scope)
-            cc__fatal("CC_NURSERY '%s': the block is left while one inside it is still open; blocks end in the "
+            cc__fatal("CC_NURSERY%s: the block is left while one inside it is still open; blocks end in the "
                       "reverse order of their beginning",
-                      n->name);
+                      quoted(n->name).text);
         n->entered = false;
         cc__scope_leave(&n->scope);
     }

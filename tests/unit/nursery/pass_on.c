@@ -177,7 +177,7 @@ static void try_top(void *arg) {
     (void)top(arg);
 }
 
-static const char said[] = "CC_NURSERY '' has failed, without .result and without a nursery around it: "
+static const char said[] = "CC_NURSERY has failed, without .result and without a nursery around it: "
                            "EIO (5) in 'reader': cannot read a file";
 
 static void caught(void) {
@@ -254,9 +254,8 @@ static void freed_at_the_top(void) {
     struct capture capture;
     capture_start(&capture);
     CHECK_EQ(cc_nursery_free(failed()), 0);
-    CHECK(strstr(capture_end(&capture),
-                 "nursery '' has failed, without a wait and without a nursery around it: EIO (5): "
-                 "cannot read") != NULL);
+    CHECK(strstr(capture_end(&capture), "nursery has failed, without a wait and without a nursery around it: EIO (5): "
+                                        "cannot read") != NULL);
 }
 
 /* A failure that a caller has seen is not reported again. */
