@@ -248,7 +248,10 @@ static void describe_lock(enum wait_object kind, uint64_t at, char *text, size_t
     char holder[300] = "";
     bool mutex = kind == OBJECT_MUTEX;
     uint64_t word = target_word(at + (mutex ? layout.mutex_word : layout.rwlock_word), 4);
-    if (mutex ? word != 0 : (word & 1) != 0) /* readers leave no names */
+    unsigned readers = mutex || (word & 1) != 0 ? 0 : (unsigned)(word & 0x7fffffff) / 2; /* they leave no names */
+    if (readers != 0)
+        snprintf(holder, sizeof holder, ", held by %u reader%s", readers, readers == 1 ? "" : "s");
+    else if (mutex ? word != 0 : (word & 1) != 0)
         describe_holder("held by", target_word(at + (mutex ? layout.mutex_owner : layout.rwlock_owner), 8), holder,
                         sizeof holder);
     snprintf(text, size, "for %s %#lx%s", mutex ? "mutex" : "reader-writer lock", (unsigned long)at, holder);

@@ -172,6 +172,12 @@ static void describe_arms(struct wait_what what, bool select, char *text, size_t
                  all.timed ? "; a point in time" : "", all.cancel ? "; a cancellation" : "");
 }
 
+/* Readers leave no names. */
+static uint32_t readers_of(const CCRWLock *at) {
+    CCRWLock rw;
+    return cc__safe_copy(&rw, at, sizeof rw) && !(rw.word & 1) ? (rw.word & ~HAS_WAITERS) / 2 : 0;
+}
+
 static void describe_lock(struct wait_what what, char *text, size_t size) {
     char holder[96] = "";
     uint64_t id = cc__wait_held_by(what);
@@ -183,9 +189,18 @@ static void describe_lock(struct wait_what what, char *text, size_t size) {
     else if (id != 0)
         cc__describe_record(cc__pool_find(id), holder, sizeof holder);
     enum wait_object object = cc__park_object(what.reason);
+    uint32_t readers = object == OBJECT_RWLOCK ? readers_of(what.object) : 0;
+    if (readers != 0) snprintf(holder, sizeof holder, "%u reader%s", readers, readers == 1 ? "" : "s");
     const char *name = object == OBJECT_MUTEX ? "mutex" : object == OBJECT_ONCE ? "once" : "reader-writer lock";
     const char *by = object == OBJECT_ONCE ? ", run by " : ", held by ";
     snprintf(text, size, "for %s %p%s%s", name, what.object, holder[0] ? by : "", holder);
+}
+
+static void describe_barrier(const CCBarrier *at, char *text, size_t size) {
+    CCBarrier b;
+    int n = snprintf(text, size, "for barrier %p", (const void *)at);
+    if (n > 0 && (size_t)n < size && cc__safe_copy(&b, at, sizeof b))
+        snprintf(text + n, size - (size_t)n, ": %u of %u have arrived", b.arrived, b.parties);
 }
 
 /* "for a blocking call, lookup at names.c:12" */
@@ -252,7 +267,10 @@ void cc__describe_wait(struct wait_what what, char *text, size_t size) {
                                               : "for a point in time");
         break;
     default:
-        snprintf(text, size, "for %s %p", cc__park_name(what.reason), what.object);
+        if (what.reason == PARK_BARRIER)
+            describe_barrier(what.object, text, size);
+        else
+            snprintf(text, size, "for %s %p", cc__park_name(what.reason), what.object);
     }
 }
 

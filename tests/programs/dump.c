@@ -73,7 +73,8 @@ static CCMutex mutex;
 static CCSem sem;
 static CCEvent event;
 static CCWaitGroup group;
-static CCRWLock rwlock;
+static CCRWLock rwlock, shared;
+static CCBarrier barrier = CC_BARRIER_INIT(1000 * 1000);
 static CCCond cond;
 static CCMutex cond_mutex;
 static CCTask server;
@@ -107,6 +108,14 @@ static void *waits_for_all(void *arg) {
 }
 static void *reads(void *arg) {
     if (cc_rwlock_read_lock(&rwlock) == 0) cc_rwlock_read_unlock(&rwlock);
+    return arg;
+}
+static void *writes(void *arg) {
+    if (cc_rwlock_write_lock(&shared) == 0) cc_rwlock_write_unlock(&shared);
+    return arg;
+}
+static void *arrives(void *arg) {
+    MAY_FAIL(cc_barrier_wait(&barrier));
     return arg;
 }
 static void *expects(void *arg) {
@@ -196,6 +205,8 @@ static const struct {
     {"s-event", "event", "for event", listens},
     {"s-group", "wait group", "for wait group", waits_for_all},
     {"s-read", "rwlock", "for reader-writer lock", reads},
+    {"s-write", "rwlock", ", held by 2 readers", writes},
+    {"s-barrier", "barrier", " of 1000000 have arrived", arrives},
     {"s-cond", "condition", "for condition", expects},
     {"s-sleep", "sleep", "for a point in time", sleeps},
     {"s-forever", "sleep", "for a cancellation: it sleeps without a deadline", sleeps_forever},
@@ -240,6 +251,7 @@ static void ten_thousand(void *unused) {
     CHECK_EQ(cc_chan_send(full, &v, sizeof v), 0);
     CHECK_EQ(cc_mutex_lock(&mutex), 0);
     CHECK_EQ(cc_rwlock_write_lock(&rwlock), 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(cc_rwlock_read_lock(&shared), 0);
     CHECK_EQ(cc_wait_group_add(&group, 1), 0);
     nursery = cc_nursery_create_ex(&(CCNurseryConfig){.root = true, .name = "the family"});
     CHECK(nursery != NULL);
