@@ -197,6 +197,37 @@ static void joins_short(void) {
 SCENARIO(io_short_reads, "FD-6: a hint of one reader against an edge for the other", .workers = 2,
          .setup = two_short_readers, .threads = {puts_singly, joins_short}, .no_timer = true);
 
+/* An edge comes between a short read and its hint, which is older. A first read has registered the descriptor; another
+ * one's wait has the worker poll. */
+static void byte_beside(void) {
+    opens_two();
+    spawn(&reader[0], reads, (void *)0);
+    ex_settle();
+    stub_put(FD, 1);
+    ex_settle();
+    joins_reader();
+    stub_put(FD, 1);
+    ex_settle();
+}
+static void reads_at_most_two(void) {
+    char bytes[2];
+    size_t n = 0;
+    EX_EQ(cc_fd_read_try(FD, bytes, sizeof bytes, &n), 0);
+}
+static void puts_beside(void) {
+    stub_put(FD, 1);
+    stub_put(OTHER_FD, 1); /* whoever sees this one sees the first, too */
+    join(&reader[1]);
+}
+static void hint_is_void(void) {
+    struct io_use use;
+    if (stub_bytes(FD) == 0) return;
+    EX_EQ(cc__fd_find(FD, &use), 0);
+    EX_CHECK(!cc__fd_drained(use.fd, IO_READ, cc__fd_edges(use.fd, IO_READ)));
+}
+SCENARIO(io_hint_older, "FD-6: a short read against an edge", .workers = 1, .setup = byte_beside,
+         .threads = {reads_at_most_two, puts_beside}, .check = hint_is_void, .no_timer = true);
+
 /* The descriptor is released after a short read: the next one with the number has no hint. */
 static void byte_is_there(void) {
     opens();
