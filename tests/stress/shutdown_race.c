@@ -194,14 +194,14 @@ TEST_WORKERS(threads_close_what_another_polls, .timeout = 120) {
         threads[i] = start_thread(read_and_close, &users[i]);
     }
     long rounds = test_rounds(300, 30000);
-    for (long i = 0; i < rounds; i++) {
+    /* On a busy machine the threads may not have had a CPU by then: the calls of the poller have to race with some. */
+    for (long i = 0; i < rounds || atomic_load(&race->codes[ETIMEDOUT]) == 0; i++) {
         CHECK_EQ(cc_runtime_shutdown(1000), 0);
         compute_ns(below(&rng, 300000));
     }
     atomic_store(&race->stop, true);
     for (int i = 0; i < USERS; i++) join_thread(threads[i]);
     finish();
-    CHECK(atomic_load(&race->codes[ETIMEDOUT]) > 0);
     free(race);
 }
 
