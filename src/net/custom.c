@@ -22,9 +22,14 @@ static int custom_read(CCConn *c, const struct iovec *parts, int count, size_t *
     return custom_of(c)->ops->read(custom_of(c)->state, parts, count, n, how == HOW_WAIT, deadline);
 }
 
-/* As for a descriptor, where the system checks this: the operations need not. */
+/* As for a descriptor, where the system checks this: the operations need not, and can add the lengths. */
 static int check_parts(const struct iovec *parts, int count) {
+    size_t sum = 0;
     if (count < 0 || count > IOV_MAX || (parts == NULL && count > 0)) return EINVAL;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].iov_len > SSIZE_MAX - sum) return EINVAL;
+        sum += parts[i].iov_len;
+    }
     for (int i = 0; i < count; i++)
         if (parts[i].iov_base == NULL && parts[i].iov_len > 0) return EFAULT;
     return 0;

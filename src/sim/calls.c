@@ -6,6 +6,7 @@
 #include "sim/sim.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,18 +75,23 @@ static void sys_describe(int fd, bool out, char *text, size_t size) {
         snprintf(text, size, "simulated %s", own);
 }
 
-/* EFAULT where the kernel returns it. */
-static bool is_bad(const struct iovec *parts, size_t n) {
+/* 0, or the error of the kernel, so that no sum of lengths overflows. */
+static int check_parts(const struct iovec *parts, size_t n) {
+    size_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (parts[i].iov_len > SSIZE_MAX - sum) return -EINVAL;
+        sum += parts[i].iov_len;
+    }
     for (size_t i = 0; i < n; i++)
-        if (parts[i].iov_base == NULL && parts[i].iov_len > 0) return true;
-    return false;
+        if (parts[i].iov_base == NULL && parts[i].iov_len > 0) return -EFAULT;
+    return 0;
 }
 
 static ssize_t sys_readv(int fd, const struct iovec *parts, int n) {
     int error;
     CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    if (is_bad(parts, (size_t)n)) return -EFAULT;
+    if ((error = check_parts(parts, (size_t)n)) != 0) return error;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
     return s->kind == SOCK_MESSAGES ? cc__message_receive(s, &m, false)
            : s->kind == SOCK_FILE   ? cc__disk_read(s, parts, (size_t)n, OS_POSITION)
@@ -96,7 +102,7 @@ static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
     int error;
     CC_SYS_LEAVE struct sock *s = cc__sys_enter(fd, &error);
     if (s == NULL) return error;
-    if (is_bad(parts, (size_t)n)) return -EFAULT;
+    if ((error = check_parts(parts, (size_t)n)) != 0) return error;
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = (size_t)n};
     return s->kind == SOCK_MESSAGES ? cc__message_send(s, &m)
            : s->kind == SOCK_FILE   ? cc__disk_write(s, parts, (size_t)n, OS_POSITION)
@@ -104,7 +110,8 @@ static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
 }
 
 static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
-    if (is_bad(m->msg_iov, m->msg_iovlen)) return -EFAULT;
+    int error = check_parts(m->msg_iov, m->msg_iovlen);
+    if (error != 0) return error;
     m->msg_controllen = 0;
     m->msg_flags = 0;
     if (s->kind == SOCK_MESSAGES)
@@ -116,7 +123,8 @@ static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
 
 /* Descriptors and credentials cannot be sent. */
 static ssize_t send_one(struct sock *s, const struct msghdr *m) {
-    if (is_bad(m->msg_iov, m->msg_iovlen)) return -EFAULT;
+    int error = check_parts(m->msg_iov, m->msg_iovlen);
+    if (error != 0) return error;
     if (m->msg_controllen != 0) return -EOPNOTSUPP;
     if (s->kind == SOCK_MESSAGES) return cc__message_send(s, m);
     if (s->kind == SOCK_FILE || s->kind == SOCK_SPARE) return -ENOTSOCK;

@@ -350,8 +350,12 @@ TEST(bad_arguments) {
     CHECK_EQ(cc_socketpair(&open, &peer), 0);
     CCConn *both[] = {c, open};
     struct iovec parts[] = {{(void *)(uintptr_t) "a", 1}, {NULL, 1}};
+    struct iovec wrap[] = {{(void *)(uintptr_t) "a", SIZE_MAX}, {(void *)(uintptr_t) "bc", 2}};
     for (size_t i = 0; i < 2; i++) {
         size_t n = 9;
+        CHECK_EQ(cc_writev(both[i], wrap, 2, &n), EINVAL);
+        CHECK_EQ(n, 0);
+        n = 9;
         CHECK_EQ(cc_writev(both[i], parts + 1, 1, &n), EFAULT);
         CHECK_EQ(n, 0);
         CHECK_EQ(cc_writev(both[i], parts, -1, &n), EINVAL);

@@ -328,6 +328,34 @@ TEST(a_replacement_survives) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, crash_replace, NULL, NULL), 0);
 }
 
+/* ---- lengths that overflow ---- */
+
+/* The sum of the lengths is 1. */
+static void *write_too_much(void *arg) {
+    char bytes[2] = {'a', 'b'};
+    struct iovec parts[] = {{bytes, SIZE_MAX}, {bytes, 2}};
+    size_t n;
+    int fd = open_file("/log", O_RDWR | O_CREAT);
+    CHECK_EQ(cc_fd_writev(fd, parts, 2, &n), EINVAL);
+    CHECK_EQ(cc_file_writev(fd, parts, 2, 0, &n), EINVAL);
+    CHECK_EQ(cc_file_write(fd, "entry", 5, 0, NULL), 0);
+    CHECK_EQ(cc_fd_readv(fd, parts, 2, &n), EINVAL);
+    CHECK_EQ(cc_fd_close(fd), 0);
+    atomic_fetch_add(&ended, 1);
+    return arg;
+}
+
+static void *write_on_disk(void *arg) {
+    use_net(calm_net());
+    (void)run_on("disk", write_too_much, NULL);
+    return arg;
+}
+
+TEST(lengths_that_overflow) {
+    CHECK_EQ(cc_sim_run(1, write_on_disk, NULL, NULL), 0);
+    CHECK_EQ(ended, 1);
+}
+
 /* ---- a crash while a sync is under way ---- */
 
 static void *sync_slowly(void *arg) {

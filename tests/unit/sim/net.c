@@ -100,6 +100,32 @@ TEST(bytes_at_null) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, bytes_at_null, NULL, NULL), 0);
 }
 
+/* The sum of the lengths is 1. */
+static void *lengths_that_overflow(void *arg) {
+    CCConn *conn[2];
+    CCUdp *udp;
+    char bytes[2] = {'a', 'b'};
+    struct iovec parts[] = {{bytes, SIZE_MAX}, {bytes, 2}};
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    size_t n;
+    use_net(calm_net());
+    CHECK_EQ(cc_socketpair(&conn[0], &conn[1]), 0);
+    CHECK_EQ(cc_writev(conn[0], parts, 2, &n), EINVAL);
+    CHECK_EQ(cc_fd_sendmsg(cc_conn_fd(conn[0]), &m, 0, &n), EINVAL);
+    CHECK_EQ(cc_write(conn[0], "x", 1, &n), 0);
+    CHECK_EQ(cc_fd_readv(cc_conn_fd(conn[1]), parts, 2, &n), EINVAL);
+    CHECK_EQ(cc_fd_recvmsg(cc_conn_fd(conn[1]), &m, 0, &n), EINVAL);
+    for (int i = 0; i < 2; i++) cc_close(conn[i]);
+    CHECK_EQ(cc_udp_dial(&udp, "udp://127.0.0.1:53", NULL), 0);
+    CHECK_EQ(cc_fd_sendmsg(cc_udp_fd(udp), &m, 0, &n), EINVAL);
+    cc_udp_close(udp);
+    return arg;
+}
+
+TEST(lengths_that_overflow) {
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, lengths_that_overflow, NULL, NULL), 0);
+}
+
 TEST(echo_without_faults) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, quiet_echo, NULL, NULL), 0);
 }
