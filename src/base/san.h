@@ -214,6 +214,14 @@ CC_INLINE void cc__san_stack_clean(const void *bottom, size_t size) {
 #endif
 }
 
+/* All frames of the calling thread's own stack are gone but those of the caller. */
+CC_INLINE void cc__san_native_clean(const struct san *native) {
+    (void)native;
+#ifdef CC_ASAN
+    cc__san_stack_clean(native->bottom, native->size);
+#endif
+}
+
 /* Forbids access to these bytes, or allows it again. */
 CC_INLINE void cc__san_forbid(const void *bytes, size_t size, bool forbidden) {
     (void)bytes, (void)size, (void)forbidden;

@@ -123,14 +123,17 @@ static CC_NOINLINE CC_NORETURN void say_ended(const struct fiber *f) {
               who);
 }
 
-/* The sanitizers do not know that the fiber's stack has been left. No variable of this function may be in memory that
- * they take away with that stack. */
+/* The sanitizers do not know that the fiber's stack has been left, nor that the frames which the worker had on its own
+ * stack are gone. No variable of this function may be in memory that they take away with the fiber's stack. */
 void cc__upcall_thread_ended(void) {
     struct worker *w = cc__worker();
     struct fiber *f = cc__sched_current(w);
     if (f != NULL) {
         cc__san_leave(NULL, &w->core.san);
         cc__san_arrive(&w->core.san);
+    }
+    if (w != NULL) {
+        cc__san_native_clean(&w->core.san);
         cc__san_abandon();
     }
     say_ended(f);

@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,6 +118,21 @@ TEST_DIES(in_a_blocking_call, "a function called by cc_blocking has ended its OS
 TEST_DIES(in_a_blocking_call_of_a_thread, "a function called by cc_blocking has ended its OS thread",
           .signal = SIGABRT) {
     (void)calls_out(&(int){0});
+}
+
+/* Without the fake stacks that the harness asks for, as gcc's programs have by default, the frames that the thread has
+ * left are on its own stack. */
+TEST(on_stacks_that_are_not_fake, .timeout = 60) {
+    if (!UNDER_ASAN) SKIP("only the address sanitizer has fake stacks");
+    CHECK_EQ(setenv("ASAN_OPTIONS", "detect_stack_use_after_return=0", 1), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "thread_ended", "by_p", "by_thrd_exit", "inside", "joined", "island", (char *)NULL);
+        _exit(1);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK_EQ(status, 0);
 }
 
 /* ---- guests ---- */
