@@ -78,6 +78,7 @@ static void sys_describe(int fd, bool out, char *text, size_t size) {
 /* 0, or the error of the kernel, so that no sum of lengths overflows. */
 static int check_parts(const struct iovec *parts, size_t n) {
     size_t sum = 0;
+    if (parts == NULL && n > 0) return -EFAULT;
     for (size_t i = 0; i < n; i++) {
         if (parts[i].iov_len > SSIZE_MAX - sum) return -EINVAL;
         sum += parts[i].iov_len;
@@ -85,6 +86,10 @@ static int check_parts(const struct iovec *parts, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (parts[i].iov_base == NULL && parts[i].iov_len > 0) return -EFAULT;
     return 0;
+}
+
+static int check_message(const struct msghdr *m) {
+    return m->msg_iovlen > IOV_MAX ? -EMSGSIZE : check_parts(m->msg_iov, m->msg_iovlen);
 }
 
 static ssize_t sys_readv(int fd, const struct iovec *parts, int n) {
@@ -110,7 +115,7 @@ static ssize_t sys_writev(int fd, const struct iovec *parts, int n) {
 }
 
 static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
-    int error = check_parts(m->msg_iov, m->msg_iovlen);
+    int error = check_message(m);
     if (error != 0) return error;
     m->msg_controllen = 0;
     m->msg_flags = 0;
@@ -123,7 +128,7 @@ static ssize_t receive_one(struct sock *s, struct msghdr *m, int flags) {
 
 /* Descriptors and credentials cannot be sent. */
 static ssize_t send_one(struct sock *s, const struct msghdr *m) {
-    int error = check_parts(m->msg_iov, m->msg_iovlen);
+    int error = check_message(m);
     if (error != 0) return error;
     if (m->msg_controllen != 0) return -EOPNOTSUPP;
     if (s->kind == SOCK_MESSAGES) return cc__message_send(s, m);

@@ -1,6 +1,7 @@
 /* net.c - the simulated network: streams, listeners, datagrams and names, and every fault that a seed can choose. */
 #include "sim_net.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -79,10 +80,12 @@ TEST(a_select_that_starts_a_simulation) {
 static void *bytes_at_null(void *arg) {
     CCConn *conn[2];
     struct iovec parts[] = {{NULL, 0}, {NULL, 1}};
-    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2}, nowhere = {.msg_iov = NULL, .msg_iovlen = 1};
     size_t n;
     use_net(calm_net());
     CHECK_EQ(cc_socketpair(&conn[0], &conn[1]), 0);
+    CHECK_EQ(cc_fd_sendmsg(cc_conn_fd(conn[0]), &nowhere, 0, &n), EFAULT);
+    CHECK_EQ(cc_fd_recvmsg(cc_conn_fd(conn[1]), &nowhere, 0, &n), EFAULT);
     CHECK_EQ(cc_writev(conn[0], parts, 1, &n), 0);
     CHECK_EQ(cc_writev(conn[0], parts, 2, &n), EFAULT);
     CHECK_EQ(cc_fd_sendmsg(cc_conn_fd(conn[0]), &m, 0, &n), EFAULT);
@@ -98,6 +101,23 @@ static void *bytes_at_null(void *arg) {
 
 TEST(bytes_at_null) {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) CHECK_EQ(cc_sim_run(seed, bytes_at_null, NULL, NULL), 0);
+}
+
+static void *too_many_parts(void *arg) {
+    static struct iovec parts[IOV_MAX + 1];
+    CCConn *conn[2];
+    struct msghdr m = {.msg_iov = parts, .msg_iovlen = IOV_MAX + 1};
+    size_t n;
+    use_net(calm_net());
+    CHECK_EQ(cc_socketpair(&conn[0], &conn[1]), 0);
+    CHECK_EQ(cc_fd_sendmsg(cc_conn_fd(conn[0]), &m, 0, &n), EMSGSIZE);
+    CHECK_EQ(cc_fd_recvmsg(cc_conn_fd(conn[1]), &m, 0, &n), EMSGSIZE);
+    for (int i = 0; i < 2; i++) cc_close(conn[i]);
+    return arg;
+}
+
+TEST(too_many_parts) {
+    CHECK_EQ(cc_sim_run(1, too_many_parts, NULL, NULL), 0);
 }
 
 /* The sum of the lengths is 1. */
