@@ -1,10 +1,66 @@
 /* module.c - see module.h. All memory of a module is accessed in callbacks of dl_iterate_phdr, which keep it loaded. */
 #include "inspect/linux/module.h"
 
+#include "base/san.h"
+#include "os/clock.h"
+#include "os/thread.h"
+#include "sync/atomic.h"
+
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- forks ---- */
+
+/* Not a lock: a function of the program that dl_iterate_phdr calls may call this library, or fork, while others wait
+ * for the dynamic linker's lock. So each waits for a second at most, and what they wait for may be interrupted. */
+enum { FORK = 1 << 16, WALKS = FORK - 1, PATIENCE_NS = 1000 * 1000 * 1000, NAP_NS = 50 * 1000 };
+static _Atomic uint32_t in_progress; /* walks, and forks times FORK */
+
+void cc__modules_begin(void) {
+    uint64_t until = 0;
+    for (uint32_t now = cc__get(&in_progress);;) {
+        if (now >= FORK && (until == 0 || cc__clock_real() < until)) {
+            if (until == 0) until = cc__clock_real() + PATIENCE_NS;
+            cc__thread_nap(NAP_NS);
+            now = cc__get(&in_progress);
+        } else if (cc__cas(&in_progress, &now, now + 1)) {
+            return;
+        }
+    }
+}
+
+void cc__modules_end(void) {
+    (void)cc__sub(&in_progress, 1);
+}
+
+static void before_fork(void) {
+    uint64_t until = cc__clock_real() + PATIENCE_NS;
+    (void)cc__add(&in_progress, FORK);
+    while ((cc__get_acquire(&in_progress) & WALKS) != 0 && cc__clock_real() < until) cc__thread_nap(NAP_NS);
+}
+
+static void after_fork(void) {
+    (void)cc__sub(&in_progress, FORK);
+}
+
+static void after_fork_in_child(void) {
+    cc__set(&in_progress, 0);
+}
+
+CC_AT_LOAD(watch_forks) {
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+static void walk(int (*fn)(struct dl_phdr_info *info, size_t size, void *arg), void *arg) {
+    cc__modules_begin();
+    (void)dl_iterate_phdr(fn, arg);
+    cc__modules_end();
+}
+
+/* ---- one module ---- */
 
 struct search {
     uintptr_t pc;
@@ -69,7 +125,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *arg) {
 
 size_t cc__modules(struct module *list, size_t max) {
     struct all all = {list, 0, max};
-    (void)dl_iterate_phdr(add, &all);
+    walk(add, &all);
     return all.count;
 }
 
@@ -89,7 +145,7 @@ static int find(struct dl_phdr_info *info, size_t size, void *arg) {
 
 bool cc__module_of(uintptr_t pc, struct module *module, char *name, size_t size) {
     struct search s = {.pc = pc, .name = name, .size = size};
-    (void)dl_iterate_phdr(find, &s);
+    walk(find, &s);
     *module = s.module;
     return s.found;
 }
@@ -154,6 +210,6 @@ static int find_function(struct dl_phdr_info *info, size_t size, void *arg) {
 
 uintptr_t cc__module_function(uintptr_t pc, char *name, size_t size) {
     struct search s = {.pc = pc, .name = name, .size = size};
-    (void)dl_iterate_phdr(find_function, &s);
+    walk(find_function, &s);
     return s.function;
 }

@@ -15,6 +15,11 @@ struct module {
     uint64_t id; /* tells it from others that are loaded at the same address, before or after it */
 };
 
+/* Around everything that walks the modules. A fork waits until nobody does: else its child would find the dynamic
+ * linker's lock held for ever, in a dlopen for example. */
+void cc__modules_begin(void);
+void cc__modules_end(void);
+
 /* How many are loaded; describes up to max of them. */
 size_t cc__modules(struct module *list, size_t max);
 

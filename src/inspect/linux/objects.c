@@ -4,6 +4,7 @@
  * all objects under the dynamic linker's lock.
  */
 #include "inspect/linux/cfi.h"
+#include "inspect/linux/module.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -37,7 +38,9 @@ uintptr_t cc__objects_table(uintptr_t pc) {
     struct dl_find_object found;
     if (_dl_find_object != NULL) return _dl_find_object((void *)pc, &found) == 0 ? (uintptr_t)found.dlfo_eh_frame : 0;
 #endif
+    cc__modules_begin();
     (void)dl_iterate_phdr(look_into, &s);
+    cc__modules_end();
     return s.table;
 }
 
@@ -56,6 +59,8 @@ static int add_counts(struct dl_phdr_info *info, size_t size, void *data) {
 
 uint64_t cc__objects_epoch(void) {
     uint64_t epoch = 0;
+    cc__modules_begin();
     (void)dl_iterate_phdr(add_counts, &epoch);
+    cc__modules_end();
     return epoch;
 }

@@ -103,8 +103,10 @@ static bool is_known(const struct module *module) {
 static void *read_modules(void *arg) {
     cc__san_ignore_writes(true);
     module_count = cc__modules(modules, MODULES);
+    cc__modules_begin();
     struct backtrace_state *made = backtrace_create_state(NULL, 1, ignore_error, NULL);
     if (made != NULL) (void)backtrace_pcinfo(made, (uintptr_t)read_modules, take_tree, ignore_error, NULL);
+    cc__modules_end();
     cc__san_ignore_writes(false);
     state = made;
     return arg;

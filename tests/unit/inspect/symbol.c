@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The place that this was called from, and its line. */
@@ -347,4 +348,37 @@ TEST(while_libraries_come_and_go) {
     }
     over = true;
     for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+}
+
+/* ---- while the program forks ---- */
+
+static void *look_up_names(void *there) {
+    char text[256];
+    while (!over) cc__symbol_text((const char *)there + 1, text, sizeof text);
+    return NULL;
+}
+
+/* The child has a dynamic linker whose lock nobody holds. */
+TEST(while_the_program_forks) {
+#if defined(CC_ASAN) || defined(CC_TSAN)
+    SKIP("a sanitizer's own locks may be held in the child");
+#endif
+    pthread_t threads[2];
+    void *module = dlopen(FIRST_PLUGIN, RTLD_NOW);
+    CHECK(module != NULL);
+    void *there = dlsym(module, "first_plugin");
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_create(&threads[i], NULL, look_up_names, there), 0);
+    for (long i = 0; i < test_rounds(50, 2000); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(10);
+            _exit(dlopen(SECOND_PLUGIN, RTLD_NOW) == NULL);
+        }
+        int status;
+        CHECK_EQ(waitpid(child, &status, 0), child);
+        CHECK_EQ(status, 0);
+    }
+    over = true;
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
+    CHECK_EQ(dlclose(module), 0);
 }
