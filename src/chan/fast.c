@@ -6,12 +6,13 @@
 #include "chan/bias.h"
 #include "chan/step.h"
 
-/* As cc__bias_enter, but fails instead of waiting for a revoker, or if the fiber should yield. */
-CC_INLINE bool enter_fast(struct worker *w, CCChan *ch) {
+/* As cc__bias_enter, but fails instead of waiting for a revoker; and, in a call that may switch, if the fiber should
+ * yield. */
+CC_INLINE bool enter_fast(struct worker *w, CCChan *ch, bool switches) {
     cc__set(&w->runq.bias.owner, CC__BIAS_INSIDE);
     cc__barrier_light();
     return likely(cc__get_acquire(&w->runq.bias.revoked) == 0 && cc__chan_biased_to(w, ch) &&
-                  cc__get(&w->runq.preempt) == 0);
+                  (!switches || cc__get(&w->runq.preempt) == 0));
 }
 
 CC_INLINE int step(struct worker *w, CCChan *ch, void *value, size_t size, enum guard guard, bool sends) {
@@ -23,8 +24,9 @@ CC_INLINE int transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, 
     if (unlikely(ch == NULL || value == NULL || size == 0 || ch->fast_size != size))
         return cc__chan_transfer(ch, value, size, deadline, sends);
     struct worker *w = cc__worker();
+    bool switches = deadline != NO_WAIT; /* a mark can stay for ever if all other calls are tries */
     if (cc__chan_biased_to(w, ch)) {
-        if (likely(enter_fast(w, ch))) {
+        if (likely(enter_fast(w, ch, switches))) {
             int rc = step(w, ch, value, size, GUARD_BIAS, sends);
             if (likely(rc == 0)) return 0;
             if (rc == ARM_WAIT && deadline == WAIT_FOREVER)
@@ -33,7 +35,7 @@ CC_INLINE int transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, 
         cc__bias_leave(&w->runq.bias);
         return cc__chan_transfer(ch, value, size, deadline, sends);
     }
-    if (unlikely((w != NULL && cc__get(&w->runq.preempt) != 0) || !cc__lock_try_now(&ch->lock)))
+    if (unlikely((switches && w != NULL && cc__get(&w->runq.preempt) != 0) || !cc__lock_try_now(&ch->lock)))
         return cc__chan_transfer(ch, value, size, deadline, sends);
     if (likely(cc__get(&ch->bias) == 0 && step(w, ch, value, size, GUARD_LOCK, sends) == 0)) return 0;
     return cc__chan_transfer_locked(ch, value, deadline, sends);
@@ -43,7 +45,7 @@ CC_INLINE int transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, 
 int cc__chan_try(CCChan *ch, void *value, bool sends) {
     struct worker *w = cc__worker();
     if (likely(ch->fast_size != 0 && cc__chan_biased_to(w, ch))) {
-        int rc = enter_fast(w, ch) ? step(w, ch, value, ch->fast_size, GUARD_BIAS, sends) : SLOW_PATH;
+        int rc = enter_fast(w, ch, false) ? step(w, ch, value, ch->fast_size, GUARD_BIAS, sends) : SLOW_PATH;
         if (likely(rc == 0)) return 0;
         cc__bias_leave(&w->runq.bias);
         if (rc == ARM_WAIT) return ARM_WAIT;
