@@ -52,7 +52,8 @@ int cc_latest_set(CCLatest *w, const void *value, size_t size) {
 static int wait_for_change(CCLatest *w, uint64_t *seen, void *value, size_t size, CCDeadline deadline, bool waits) {
     if (!good(w, value, size) || seen == NULL) return EINVAL;
     int rc = 0;
-    (void)cc_mutex_lock_uncancellable(&w->mutex);
+    /* A try does not yield after a long turn, as the lock of a mutex does (NEXT-3). */
+    if (waits || cc_mutex_lock_try(&w->mutex) != 0) (void)cc_mutex_lock_uncancellable(&w->mutex);
     while (rc == 0 && w->version == *seen)
         rc = w->closed ? EPIPE : waits ? cc_cond_wait_until(&w->changed, &w->mutex, deadline) : EAGAIN;
     if (w->version != *seen) { /* also if it changed as the wait ended */

@@ -652,6 +652,35 @@ TEST_WORKERS(latest) {
     in_both_contexts(latest);
 }
 
+static void *notes_its_turn(void *ran) {
+    *(atomic_bool *)ran = true;
+    return NULL;
+}
+
+/* Longer than it takes until the turn is too long (NEXT-3). Nobody else uses the mutex inside. */
+static void *try_for_long(void *arg) {
+    atomic_bool others_ran = false;
+    CCTask other = cc_fiber_spawn_task(notes_its_turn, &others_ran);
+    int v = 1;
+    CCLatest *w = cc_latest_create(&v, sizeof v);
+    for (CCDeadline end = cc_after_ms(100); !cc_deadline_has_passed(end);) {
+        uint64_t seen = 0;
+        CHECK_EQ(cc_latest_wait_try(w, &seen, &v, sizeof v), 0);
+        CHECK_EQ(cc_latest_wait_try(w, &seen, &v, sizeof v), EAGAIN);
+    }
+    CHECK(!others_ran);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    cc_latest_free(w);
+    return arg;
+}
+
+TEST(latest_tries_do_not_switch) {
+    CHECK_EQ(setenv("CC_PREEMPT", "1", 1), 0);
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(try_for_long, NULL, NULL), 0);
+}
+
 /* ---- oneshots ---- */
 
 struct pair {
