@@ -221,10 +221,11 @@ static enum timed timed_as(uint64_t deadline, bool sends) {
     return deadline == NO_WAIT ? TIMED_RECV_TRY : deadline == WAIT_FOREVER ? TIMED_RECV : TIMED_RECV_UNTIL;
 }
 
-/* Before the operation, for all but tries (NEXT-3). Returns the worker that the caller is on then, or NULL. */
-CC_INLINE struct worker *may_preempt(uint64_t deadline) {
+/* After the operation, which may have waited, for all but tries (NEXT-3). A call that has to wait does so at once: when
+ * it waits the channel may be freed. */
+static void may_preempt(uint64_t deadline) {
     struct worker *w = cc__worker();
-    return w != NULL && deadline != NO_WAIT ? cc__sched_may_preempt(w) : w;
+    if (w != NULL && deadline != NO_WAIT) (void)cc__sched_may_preempt(w);
 }
 
 /* For a channel that is traced or simulated. It is never biased. */
@@ -234,15 +235,23 @@ static CC_NOINLINE CC_COLD int transfer_traced(CCChan *ch, void *value, uint64_t
     uint64_t start = 0;
     cc__sim_point();
     if (sends && ch->pool) cc__chan_reset(ch, value);
-    struct worker *w = may_preempt(deadline);
     if (logged) {
         label = cc__chan_label(ch, sends);
         start = cc__clock_now();
     }
     cc__chan_lock(ch);
-    int rc = transfer_held(w, ch, value, deadline, sends, GUARD_LOCK, logged ? &label : NULL);
+    int rc = transfer_held(cc__worker(), ch, value, deadline, sends, GUARD_LOCK, logged ? &label : NULL);
     cc__timing_since(timed_as(deadline, sends), start);
     cc__sim_point();
+    may_preempt(deadline);
+    return rc;
+}
+
+/* Apart: other calls need no frame while they wait. */
+static CC_NOINLINE CC_COLD int transfer_and_yield(CCChan *ch, void *value, uint64_t deadline, bool sends) {
+    struct worker *w = cc__worker();
+    int rc = transfer_held(w, ch, value, deadline, sends, hold(w, ch), NULL);
+    may_preempt(deadline);
     return rc;
 }
 
@@ -250,7 +259,8 @@ int cc__chan_transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, b
     if (unlikely(ch == NULL || size != ch->size || (value == NULL && size > 0))) return EINVAL;
     if (unlikely(ch->traced)) return transfer_traced(ch, value, deadline, sends);
     if (unlikely(sends && ch->pool)) cc__chan_reset(ch, value);
-    struct worker *w = may_preempt(deadline);
+    struct worker *w = cc__worker();
+    if (unlikely(w != NULL && cc__get(&w->runq.preempt) != 0)) return transfer_and_yield(ch, value, deadline, sends);
     return transfer_held(w, ch, value, deadline, sends, hold(w, ch), NULL);
 }
 

@@ -21,8 +21,9 @@ void cc__sched_yield(struct worker *w, struct fiber *self);
 /* Lets one other fiber run, and those whose timers have fired. The caller makes sure that the rest get their turns. */
 void cc__sched_yield_to_one(struct worker *w, struct fiber *self);
 
-/* For calls that may switch, before they do anything: yields, if the running fiber's turn has lasted too long (NEXT-3).
- * Without that a fiber whose channels are always ready would keep its worker. Returns the worker that it is on then. */
+/* For calls that may switch, before they take a lock, or after they have used a channel: yields, if the running fiber's
+ * turn has lasted too long (NEXT-3). Without that a fiber whose channels are always ready would keep its worker.
+ * Returns the worker that it is on then. */
 CC_COLD struct worker *cc__sched_preempted(struct worker *w);
 CC_INLINE struct worker *cc__sched_may_preempt(struct worker *w) {
     return likely(cc__get(&w->runq.preempt) == 0) ? w : cc__sched_preempted(w);

@@ -409,12 +409,21 @@ static CC_NOINLINE int select_on_thread(CCCase *cases, size_t n, CCSelectOrder o
     return select_within(cases, n, order, deadline, wait, true, chosen);
 }
 
+/* A select that has to wait does so at once: when it waits its channels may be freed. Apart: others need no frame while
+ * they wait. */
+static CC_NOINLINE CC_COLD int select_and_yield(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline,
+                                                size_t *chosen) {
+    int rc = select_within(cases, n, order, deadline, true, true, chosen);
+    (void)cc__sched_may_preempt(cc__worker()); /* NEXT-3 */
+    return rc;
+}
+
 static int select_one(CCCase *cases, size_t n, CCSelectOrder order, uint64_t deadline, bool wait, size_t *chosen) {
     if (chosen == NULL || (cases == NULL && n > 0) || n > CC_SELECT_MAX) return EINVAL;
     if (order != CC_SELECT_FAIR && order != CC_SELECT_FIRST) return EINVAL;
     struct worker *w = cc__worker();
     if (unlikely(w == NULL)) return select_on_thread(cases, n, order, deadline, wait, chosen);
-    if (wait) (void)cc__sched_may_preempt(w);
+    if (unlikely(wait && cc__get(&w->runq.preempt) != 0)) return select_and_yield(cases, n, order, deadline, chosen);
     return select_within(cases, n, order, deadline, wait, true, chosen);
 }
 

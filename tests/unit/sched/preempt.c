@@ -188,3 +188,64 @@ TEST(tries_do_not_switch) {
     CHECK_EQ(cc_runtime_init(&config), 0);
     CHECK_EQ(cc_run(tries, NULL, NULL), 0);
 }
+
+/* ---- calls that wait ---- */
+
+static CCChan *rendezvous; /* a send that does not wait needs a receiver that does */
+
+static void receive(void) {
+    int v = 0;
+    CHECK_EQ(cc_chan_recv(rendezvous, &v, sizeof v), 0);
+}
+
+static void receive_in_time(void) {
+    int v = 0;
+    CHECK_EQ(cc_chan_recv_until(rendezvous, &v, sizeof v, cc_after_ms(60000)), 0);
+}
+
+static void select_receive(void) {
+    int v = 0;
+    CC_MATCH(CC_RECV(rendezvous, &v, NULL)) {}
+}
+
+static void *computes_and(void *call) {
+    void (*const *fn)(void) = call;
+    for (CCDeadline end = cc_after_ms(100); !cc_deadline_has_passed(end);) {
+    }
+    (*fn)();
+    return NULL;
+}
+
+/* After its long turn the fiber waits. If it yielded before that, whoever knows that it has run, and so that it waits,
+ * could free the channel too early. */
+static void *waits_at_once(void *call) {
+    int v = 1;
+    rendezvous = cc_chan_create(sizeof v, 0);
+    CCTask task = cc_fiber_spawn_task(computes_and, call);
+    cc_yield();
+    CHECK_EQ(cc_chan_send_try(rendezvous, &v, sizeof v), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    cc_chan_free(rendezvous);
+    return NULL;
+}
+
+static void run_wait(void (*call)(void)) {
+    CHECK_EQ(setenv("CC_PREEMPT", "1", 1), 0);
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(waits_at_once, &call, NULL), 0);
+}
+
+TEST(a_receive_that_waits_does_not_yield_first) {
+    run_wait(receive);
+}
+TEST(a_receive_with_a_deadline_that_waits_does_not_yield_first) {
+    run_wait(receive_in_time);
+}
+TEST(a_timed_receive_that_waits_does_not_yield_first) {
+    CHECK_EQ(setenv("CC_TRACE", "timing", 1), 0);
+    run_wait(receive);
+}
+TEST(a_select_that_waits_does_not_yield_first) {
+    run_wait(select_receive);
+}
