@@ -74,6 +74,16 @@ static CC_NOINLINE CC_NO_TSAN uint32_t slot_of(const struct fiber *f) {
     return ((const volatile struct fiber *)f)->slot;
 }
 
+struct origin {
+    const void *site, *fn;
+};
+
+/* Nor what orders the next use of the record after us: the fiber, which runs on this thread, or is moved from it. */
+static CC_NOINLINE CC_NO_TSAN struct origin origin_of(const struct fiber *f) {
+    const volatile struct fiber *record = f;
+    return (struct origin){record->site, (const void *)(uintptr_t)record->fn};
+}
+
 #ifdef CC_TSAN
 uint32_t cc__sched_record_slot(const struct fiber *f) {
     return slot_of(f);
@@ -96,8 +106,8 @@ void cc__record_wake(const struct fiber *f, unsigned by) {
         cc__record_here(REC_WAKE, by, slot_of(f), NULL);
     } else if (by == WAKE_TIMER) {
         uintptr_t scope = cc__get(&f->scope) & ~(uintptr_t)FIBER_SCOPE_BITS;
-        cc__record_spawn(slot_of(f), cc__get(&f->generation), f->site, (const void *)(uintptr_t)f->fn,
-                         (const void *)scope, "");
+        struct origin from = origin_of(f);
+        cc__record_spawn(slot_of(f), cc__get(&f->generation), from.site, from.fn, (const void *)scope, "");
     }
 }
 
