@@ -208,6 +208,7 @@ static int enter_read(CCRWLock *rw, uint64_t deadline, enum how how) {
     if (unlikely(rw == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(rw);
     cc__sim_point();
+    if (how != TRY) cc__wait_word_may_preempt();
     if (likely(try_enter(ww, false))) return 0;
     if (how == TRY) return EAGAIN;
     cc__holder_again(&((struct rwlock *)(void *)rw)->owner, "cc_rwlock_read_lock: lock", rw);
@@ -224,6 +225,7 @@ static int write_lock(CCRWLock *lock, uint64_t deadline, enum how how) {
     if (unlikely(lock == NULL)) return EINVAL;
     struct rwlock *rw = (struct rwlock *)(void *)lock;
     cc__sim_point();
+    if (how != TRY) cc__wait_word_may_preempt();
     if (unlikely(!try_enter(&rw->ww, true))) {
         if (how == TRY) return EAGAIN;
         cc__holder_again(&rw->owner, "cc_rwlock_write_lock: lock", lock);

@@ -72,6 +72,7 @@ int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
     if (unlikely(s == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(s);
     cc__sim_point();
+    cc__wait_word_may_preempt();
     return likely(take(ww)) ? 0 : acquire_slow(ww, cc__wait_deadline(deadline));
 }
 
@@ -83,6 +84,7 @@ int cc_sem_acquire_uncancellable(CCSem *s) {
     if (unlikely(s == NULL)) return EINVAL;
     struct wait_word *ww = cc__wait_word_of(s);
     cc__sim_point();
+    cc__wait_word_may_preempt();
     return likely(take(ww)) ? 0 : acquire_always(ww);
 }
 

@@ -13,6 +13,7 @@
 #define CC_LOCK_WAIT_WORD_H
 
 #include "lock/wait_queue.h"
+#include "sched/park.h"
 #include "wait/arm.h"
 
 #include <ccc/cc_sync.h>
@@ -39,6 +40,12 @@ CC_INLINE void cc__wait_word_left_locked(struct wait_word *ww) {
     uint32_t word = cc__get(&ww->word);
     while ((word & HAS_WAITERS) && !cc__cas_weak(&ww->word, &word, word & ~HAS_WAITERS)) {
     }
+}
+
+/* For calls that may switch, before they take anything: yields if the fiber's turn has lasted too long (NEXT-3). */
+CC_INLINE void cc__wait_word_may_preempt(void) {
+    struct worker *w = cc__worker();
+    if (likely(w != NULL)) (void)cc__sched_may_preempt(w);
 }
 
 /* ---- objects with a queue of arms, used by plain waits and selects ---- */

@@ -10,6 +10,8 @@
 static _Atomic bool stop;
 static CCChan *full; /* it has a value and room for another, always */
 static CCMutex mutex;
+static CCRWLock rwlock;
+static CCSem permits = CC_SEM_INIT(32);
 
 /* ---- calls that are always ready ---- */
 
@@ -48,6 +50,21 @@ static void select_when(void) {
 static void lock_and_unlock(void) {
     CHECK_EQ(cc_mutex_lock(&mutex), 0);
     CHECK_EQ(cc_mutex_unlock(&mutex), 0);
+}
+
+static void read_and_unlock(void) {
+    CHECK_EQ(cc_rwlock_read_lock(&rwlock), 0);
+    CHECK_EQ(cc_rwlock_read_unlock(&rwlock), 0);
+}
+
+static void write_and_unlock(void) {
+    CHECK_EQ(cc_rwlock_write_lock(&rwlock), 0);
+    CHECK_EQ(cc_rwlock_write_unlock(&rwlock), 0);
+}
+
+static void take_permit(void) {
+    CHECK_EQ(cc_sem_acquire(&permits), 0);
+    CHECK_EQ(cc_sem_release(&permits, 1), 0);
 }
 
 /* ---- beside others ---- */
@@ -107,6 +124,15 @@ TEST_WORKERS(selects_with_bodies) {
 }
 TEST_WORKERS(locks) {
     run_crowd(lock_and_unlock);
+}
+TEST_WORKERS(read_locks) {
+    run_crowd(read_and_unlock);
+}
+TEST_WORKERS(write_locks) {
+    run_crowd(write_and_unlock);
+}
+TEST_WORKERS(permits_of_semaphores) {
+    run_crowd(take_permit);
 }
 
 /* ---- beside short tasks ---- */
