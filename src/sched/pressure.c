@@ -6,7 +6,8 @@
  *   blocked       the system reports that its thread sleeps: a CPU is free, and one more worker would use it
  *   computing     its thread has used the CPU, much of the time or for `stuck_ns`: no CPU is free, and one more worker
  *                 helps only if otherwise no waiting fiber gets a turn
- *   descheduled   its thread is runnable but not running: more threads make that worse
+ *   descheduled   its thread is runnable but not running, or naps because a thread that holds a lock of the library is
+ *                 not running: more threads make that worse
  *   unknown       the system does not report it, as in a sandbox without /proc: treated as computing, so that a machine
  *                 that is busy with other processes does not look like one with free CPUs
  *
@@ -110,6 +111,14 @@ static int64_t record_pressure(uint64_t waits, uint64_t want) {
 
 enum stuck { GETS_ON, DESCHEDULED, COMPUTING, UNKNOWN, BLOCKED };
 
+/* The state of its thread; 'R' also if it has napped meanwhile. */
+static char thread_state(struct worker *w) {
+    uint32_t naps = cc__get(&w->remote.naps);
+    char state = cc__thread_state(cc__get(&w->remote.tid));
+    bool napped = naps % 2 != 0 || cc__get(&w->remote.naps) != naps;
+    return napped ? 'R' : state;
+}
+
 /* The worker has been in one turn since sample->since: the first call reads its CPU time, later ones compare it. */
 static enum stuck classify(struct worker *w, struct worker_sample *sample, uint64_t now, uint64_t threshold) {
     uint64_t cpu = cc__thread_cpu(w->thread);
@@ -122,7 +131,7 @@ static enum stuck classify(struct worker *w, struct worker_sample *sample, uint6
     uint64_t used = cpu != UINT64_MAX && sample->cpu != UINT64_MAX ? cpu - sample->cpu : 0;
     /* On a machine that is busy enough every thread's share stays small. */
     if (used > (now - sample->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;
-    char state = cc__thread_state(cc__get(&w->remote.tid));
+    char state = thread_state(w);
     return state == 'R' ? DESCHEDULED : state == 0 ? UNKNOWN : BLOCKED;
 }
 
@@ -136,7 +145,7 @@ struct census {
 /* Whether its thread sleeps in the middle of a turn. */
 static bool blocked_now(struct worker *w) {
     if (cc__get(&w->core.current) == NULL) return false;
-    char state = cc__thread_state(cc__get(&w->remote.tid));
+    char state = thread_state(w);
     return state != 'R' && state != 0;
 }
 

@@ -70,6 +70,7 @@ struct worker_remote {
     bool kept_off;                           /* the thread is kept off that CPU; set before `wake` */
     _Atomic uint32_t status;                 /* enum worker_status */
     _Atomic int32_t tid;                     /* the system's number for its thread */
+    _Atomic uint32_t naps;                   /* of its thread: cc__thread_count_naps */
     _Atomic uintptr_t stack_low, stack_high; /* the part of its thread's stack that the worker itself uses */
 };
 

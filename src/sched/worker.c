@@ -129,6 +129,7 @@ static void wake_up(struct worker *w) {
     w->received = 0;
     w->busy_since = cc__clock_now();
     cc__set(&w->remote.tid, cc__thread_id());
+    cc__thread_count_naps(&w->remote.naps);
     cc__thread_signals_take(); /* sysmon, which starts some of the threads, blocks all signals */
 }
 

@@ -164,11 +164,20 @@ char cc__thread_state(int id) {
     return end != NULL && end[1] == ' ' ? end[2] : 0;
 }
 
+static _Thread_local _Atomic uint32_t *naps_of_this; /* NULL: nobody counts them */
+
+void cc__thread_count_naps(_Atomic uint32_t *naps) {
+    naps_of_this = naps;
+}
+
 /* Hidden from the race detector: on a worker's stack frames of different fibers' ends share addresses. It intercepts
  * nanosleep, but not this call. */
 CC_NOINLINE CC_NO_TSAN void cc__thread_nap(long ns) {
     struct timespec nap = {.tv_nsec = ns};
+    _Atomic uint32_t *naps = naps_of_this;
+    if (naps != NULL) ++*naps;
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
+    if (naps != NULL) ++*naps;
 }
 
 size_t cc__thread_stack_size(void) {

@@ -177,6 +177,9 @@ void cc__thread_yield(void) {
     ex_relax();
 }
 void cc__thread_punctual(void) {}
+void cc__thread_count_naps(_Atomic uint32_t *naps) {
+    (void)naps;
+}
 void cc__thread_nap(long ns) {
     ex_nap((uint64_t)ns);
 }
