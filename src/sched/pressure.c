@@ -128,6 +128,7 @@ static enum stuck classify(struct worker *w, struct worker_sample *sample, uint6
         return GETS_ON;
     }
     if (now - sample->since < threshold) return GETS_ON;
+    if (cc__get(&w->remote.naps) % 2 != 0) return DESCHEDULED;
     uint64_t used = cpu != UINT64_MAX && sample->cpu != UINT64_MAX ? cpu - sample->cpu : 0;
     /* On a machine that is busy enough every thread's share stays small. */
     if (used > (now - sample->cpu_at) / COMPUTING_SHARE || used >= threshold) return COMPUTING;

@@ -141,6 +141,25 @@ TEST(waits_for_the_librarys_locks_do_not_count) {
     stop();
 }
 
+static void *take_busy_once(void *arg) {
+    cc__lock_take(&busy);
+    cc__lock_release(&busy);
+    return arg;
+}
+
+/* Nor does it compute, although looking at the lock between the naps takes CPU time. */
+TEST(long_waits_for_them_do_not_count) {
+    CCTask tasks[16];
+    start(WORKERS, 2 * WORKERS);
+    CHECK(cc__lock_grab(&busy));
+    for (int i = 0; i < 16; i++) CHECK_EQ(cc_spawn(&tasks[i], take_busy_once, NULL, NULL), 0);
+    nap(300 * MS);
+    CHECK(cc__sched_open() <= 2);
+    cc__set_release(&busy.word, 0);
+    for (int i = 0; i < 16; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    stop();
+}
+
 /* ---- the number of CPUs changes ---- */
 
 TEST(threads_follow_the_cpus) {
