@@ -399,7 +399,7 @@ static void deadline_outlives_island(CCDeadline deadline, int expected) {
     CC_NURSERY(n, .result = &rc) {
         CCIsland *island = new_island("short");
         CCTask task = CC_GO_ON(island, sets_deadline, .n = n, .deadline = deadline);
-        CHECK_EQ(cc_task_join(&task, NULL), 0);
+        CC_SHIELD CHECK_EQ(cc_task_join(&task, NULL), 0); /* on a busy machine the deadline may have passed by now */
         CHECK_EQ(cc_island_free(island), 0);
         if (expected != 0) CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
     }
