@@ -34,8 +34,19 @@ static void *waits(void *event) {
     return NULL;
 }
 
+static _Atomic bool keeps, over;
+
+static void *keep_worker(void *arg) {
+    cc__set(&keeps, true);
+    while (!cc__get(&over)) cc__thread_nap(1000000);
+    return arg;
+}
+
+/* The other worker is kept, so that the state of a fiber changes only where this one waits. */
 static void *check(void *arg) {
     static CCEvent event;
+    CCTask keeper = cc_fiber_spawn_task(keep_worker, NULL);
+    while (!cc__get(&keeps)) cc__thread_nap(1000000);
     CHECK(spins()); /* nothing is known of the holder */
     CCTask task = cc_fiber_spawn_task(waits, &event);
     cc__set(&holder, task.id);
@@ -48,6 +59,8 @@ static void *check(void *arg) {
     CHECK(spins()); /* it runs */
     cc__set(&holder, UINT64_C(1) << 63 | 1);
     CHECK(spins()); /* an OS thread */
+    cc__set(&over, true);
+    CHECK_EQ(cc_task_join(&keeper, NULL), 0);
     CHECK_EQ(cc_event_set(&event), 0);
     CHECK_EQ(cc_task_join(&task, NULL), 0);
     return arg;
