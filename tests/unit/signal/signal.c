@@ -72,7 +72,7 @@ static void *restarts(void *arg) {
     return arg;
 }
 
-TEST(while_another_thread_starts_and_stops_the_runtime) {
+TEST(while_another_thread_starts_and_stops_the_runtime, .timeout = 300) { /* two threads contend for the start */
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, restarts, NULL), 0);
     while (!restarts_end) end(subscribed(SIGUSR1, 1));
