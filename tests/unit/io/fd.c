@@ -713,11 +713,12 @@ static void *released_and_reused(void *arg) {
     CHECK_EQ(n, 3);
     CHECK_EQ(cc_fd_release(p.in), 0);
     CHECK_EQ(close(p.in), 0);
-    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC); /* by that number if the runtime has a lower one */
     CHECK_EQ(dup2(file, p.in), p.in);
+    if (file != p.in) CHECK_EQ(close(file), 0);
     CHECK_EQ(cc_fd_read(p.in, bytes, sizeof bytes, &n), 0);
     CHECK_EQ(n, sizeof bytes);
-    CHECK_EQ(close(p.in) + close(file), 0);
+    CHECK_EQ(close(p.in), 0);
     CHECK_EQ(cc_fd_close(p.out), 0);
     return arg;
 }
