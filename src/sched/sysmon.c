@@ -117,9 +117,12 @@ static bool sample_workers(struct state *s, uint64_t now) {
     bool switched = false;
     s->island_runs = false;
     for_all_workers(i, w) {
+        /* The fiber first: the turn of one that is seen has begun, and counts. In the opposite order a turn that begins
+         * in between seems to last since the worker went idle, or since the system was started. */
+        bool runs = cc__get_acquire(&w->core.current) != NULL; /* pairs with run() of worker.c */
         uint64_t turns = cc__get(&w->core.turns);
         cc__next_poll_soon(w, now); /* NEXT-1 */
-        if (turns != samples[i].turns || cc__get(&w->core.current) == NULL) {
+        if (turns != samples[i].turns || !runs) {
             if (samples[i].marked && cc__get(&w->runq.preempt) == 0) s->yields = PREEMPT_TICKS;
             switched = switched || turns != samples[i].turns;
             s->island_runs = s->island_runs || (turns != samples[i].turns && i >= cc__sched.max);

@@ -111,7 +111,7 @@ static void run(struct worker *w, struct fiber *f) {
     cc__bump(&w->core.turns);
     cc__sched_record_run(w, f, REC_NONE);
     cc__probe2(run, f, w);
-    cc__set(&w->core.current, f);
+    cc__set_release(&w->core.current, f); /* after the turn: sample_workers of sysmon.c */
     cc__san_leave(&w->core.san, &stack->san);
     w = cc__context_switch(&w->core.native, to, w);
     cc__san_arrive(&w->core.san);
