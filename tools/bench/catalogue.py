@@ -60,6 +60,7 @@ WORK = [
     Row("sessions", "100,000 sessions with heartbeats", unit=1000),
     Row("limited", "20,000 fibers, 64 permits, sleeps", unit=1000),
     Row("bursts", "30 jobs of 20 µs after each pause", unit=1000),
+    Row("cache", "200 clients of a cache behind one mutex"),
 ]
 WORK_RUNTIMES = ("ccc", "go", "tokio")
 PACED = ("service_5k", "service_30k")  # their wall time is the arrival rate's

@@ -848,6 +848,126 @@ func workBursts(scale float64) result {
 	return r
 }
 
+const (
+	cacheValues    = 4096
+	cacheKeys      = 16384
+	cacheBuckets   = 8192
+	cacheMissSteps = 20
+)
+
+type cacheEntry struct {
+	key, newer, older, chain uint32
+	value                    uint64
+}
+
+type lruCache struct {
+	lock         sync.Mutex
+	used         uint32
+	buckets      [cacheBuckets]uint32
+	entries      [cacheValues + 1]cacheEntry
+	hits, misses uint64
+}
+
+func (c *lruCache) bucket(key uint32) *uint32 {
+	return &c.buckets[(key*2654435761>>16)%cacheBuckets]
+}
+
+func (c *lruCache) find(key uint32) uint32 {
+	i := *c.bucket(key)
+	for i != 0 && c.entries[i].key != key {
+		i = c.entries[i].chain
+	}
+	return i
+}
+
+func (c *lruCache) takeOut(i uint32) {
+	e := &c.entries[i]
+	c.entries[e.newer].older = e.older
+	c.entries[e.older].newer = e.newer
+}
+
+func (c *lruCache) putFirst(i uint32) {
+	first := c.entries[0].older
+	c.entries[i].newer = 0
+	c.entries[i].older = first
+	c.entries[first].newer = i
+	c.entries[0].older = i
+}
+
+func (c *lruCache) lookUp(key uint32) (uint64, bool) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	i := c.find(key)
+	if i == 0 {
+		c.misses++
+		return 0, false
+	}
+	c.takeOut(i)
+	c.putFirst(i)
+	c.hits++
+	return c.entries[i].value, true
+}
+
+func (c *lruCache) makeRoom() uint32 {
+	if c.used < cacheValues {
+		c.used++
+		return c.used
+	}
+	oldest := c.entries[0].newer
+	from := c.bucket(c.entries[oldest].key)
+	for *from != oldest {
+		from = &c.entries[*from].chain
+	}
+	*from = c.entries[oldest].chain
+	c.takeOut(oldest)
+	return oldest
+}
+
+func (c *lruCache) store(key uint32, value uint64) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.find(key) != 0 {
+		return
+	}
+	i, bucket := c.makeRoom(), c.bucket(key)
+	c.entries[i].key, c.entries[i].value, c.entries[i].chain = key, value, *bucket
+	*bucket = i
+	c.putFirst(i)
+}
+
+func workCache(scale float64) result {
+	const clients = 200
+	each := scaled(2000000, scale)/clients + 1
+	cache := new(lruCache)
+	r := measured(each*clients, nil, func() {
+		var all sync.WaitGroup
+		all.Add(clients)
+		for i := uint64(0); i < clients; i++ {
+			go func(number uint64) {
+				defer all.Done()
+				seed := number + 1
+				for k := uint64(0); k < each; k++ {
+					key := uint32((random(&seed) % cacheKeys) * (random(&seed) % cacheKeys) / cacheKeys)
+					if value, found := cache.lookUp(key); !found {
+						cache.store(key, compute(uint64(key), cacheMissSteps))
+					} else if value != compute(uint64(key), cacheMissSteps) {
+						fail("the value of another key")
+					}
+				}
+			}(i)
+		}
+		all.Wait()
+	})
+	listed := uint32(0)
+	for i := cache.entries[0].older; i != 0; i = cache.entries[i].older {
+		listed++
+	}
+	if cache.hits+cache.misses != each*clients || listed != cache.used {
+		fail("the cache is damaged")
+	}
+	return r
+}
+
 // The programs of bench/work; nil: there is no such name.
 func work(name string, scale float64) *result {
 	programs := map[string]func() result{
@@ -875,6 +995,7 @@ func work(name string, scale float64) *result {
 		"sessions": func() result { return workSessions(scale) },
 		"limited":  func() result { return workLimited(scale) },
 		"bursts":   func() result { return workBursts(scale) },
+		"cache":    func() result { return workCache(scale) },
 	}
 	program, found := programs[name]
 	if !found {

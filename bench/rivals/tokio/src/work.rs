@@ -753,6 +753,150 @@ async fn bursts(scale: f64) -> Outcome {
     outcome
 }
 
+const CACHE_VALUES: u32 = 4096;
+const CACHE_BUCKETS: u32 = 8192;
+
+#[derive(Clone, Default)]
+struct Entry {
+    key: u32,
+    newer: u32,
+    older: u32,
+    chain: u32,
+    value: u64,
+}
+
+/// Forgets the value that was not used for the longest time.
+struct Cache {
+    used: u32,
+    buckets: Vec<u32>,
+    entries: Vec<Entry>,
+    hits: u64,
+    misses: u64,
+}
+
+impl Cache {
+    fn new() -> Cache {
+        Cache {
+            used: 0,
+            buckets: vec![0; CACHE_BUCKETS as usize],
+            entries: vec![Entry::default(); CACHE_VALUES as usize + 1],
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    fn entry(&mut self, i: u32) -> &mut Entry {
+        &mut self.entries[i as usize]
+    }
+
+    fn bucket(key: u32) -> usize {
+        ((key.wrapping_mul(2654435761) >> 16) % CACHE_BUCKETS) as usize
+    }
+
+    fn find(&self, key: u32) -> u32 {
+        let mut i = self.buckets[Cache::bucket(key)];
+        while i != 0 && self.entries[i as usize].key != key {
+            i = self.entries[i as usize].chain;
+        }
+        i
+    }
+
+    fn take_out(&mut self, i: u32) {
+        let (newer, older) = (self.entry(i).newer, self.entry(i).older);
+        self.entry(newer).older = older;
+        self.entry(older).newer = newer;
+    }
+
+    fn put_first(&mut self, i: u32) {
+        let first = self.entry(0).older;
+        self.entry(i).newer = 0;
+        self.entry(i).older = first;
+        self.entry(first).newer = i;
+        self.entry(0).older = i;
+    }
+
+    fn look_up(&mut self, key: u32) -> Option<u64> {
+        let i = self.find(key);
+        if i == 0 {
+            self.misses += 1;
+            return None;
+        }
+        self.take_out(i);
+        self.put_first(i);
+        self.hits += 1;
+        Some(self.entry(i).value)
+    }
+
+    fn make_room(&mut self) -> u32 {
+        if self.used < CACHE_VALUES {
+            self.used += 1;
+            return self.used;
+        }
+        let oldest = self.entry(0).newer;
+        let (key, chain) = (self.entry(oldest).key, self.entry(oldest).chain);
+        let bucket = Cache::bucket(key);
+        let mut i = self.buckets[bucket];
+        if i == oldest {
+            self.buckets[bucket] = chain;
+        } else {
+            while self.entry(i).chain != oldest {
+                i = self.entry(i).chain;
+            }
+            self.entry(i).chain = chain;
+        }
+        self.take_out(oldest);
+        oldest
+    }
+
+    fn store(&mut self, key: u32, value: u64) {
+        if self.find(key) != 0 {
+            return;
+        }
+        let (i, bucket) = (self.make_room(), Cache::bucket(key));
+        let chain = std::mem::replace(&mut self.buckets[bucket], i);
+        let entry = self.entry(i);
+        (entry.key, entry.value, entry.chain) = (key, value, chain);
+        self.put_first(i);
+    }
+}
+
+async fn cache(scale: f64) -> Outcome {
+    const CLIENTS: u64 = 200;
+    const KEYS: u64 = 16384;
+    const MISS_STEPS: u64 = 20;
+    let each = scaled(2_000_000, scale) / CLIENTS + 1;
+    let cache = Arc::new(Mutex::new(Cache::new()));
+    let region = Region::begin();
+    let mut set = JoinSet::new();
+    for number in 0..CLIENTS {
+        let cache = cache.clone();
+        set.spawn(async move {
+            let mut seed = number + 1;
+            for _ in 0..each {
+                let key = (random(&mut seed) % KEYS * (random(&mut seed) % KEYS) / KEYS) as u32;
+                let found = cache.lock().unwrap().look_up(key);
+                let value = compute(key as u64, MISS_STEPS);
+                match found {
+                    None => cache.lock().unwrap().store(key, value),
+                    Some(known) if known != value => fail("the value of another key".to_string()),
+                    Some(_) => {}
+                }
+            }
+        });
+    }
+    join_all(set).await;
+    let mut cache = cache.lock().unwrap();
+    let (mut i, mut listed) = (cache.entry(0).older, 0);
+    while i != 0 {
+        listed += 1;
+        i = cache.entry(i).older;
+    }
+    if cache.hits + cache.misses != each * CLIENTS || listed != cache.used {
+        fail("the cache is damaged".to_string());
+    }
+    region.end(each * CLIENTS, String::new())
+}
+
 /// The programs of bench/work; None: there is no such name.
 pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
     Some(match name {
@@ -778,6 +922,7 @@ pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
         "sessions" => sessions(scale).await,
         "limited" => limited(scale).await,
         "bursts" => bursts(scale).await,
+        "cache" => cache(scale).await,
         _ => return None,
     })
 }
