@@ -178,6 +178,12 @@ static bool no_other_will_check(void) {
     return want_searching(want) == 0 && cc__get(&cc__sched.idle.watcher) == NULL && want_idle(want) + 1 < open;
 }
 
+/* How often fibers have waited for mutexes and reader-writer locks on this worker. */
+static uint64_t lock_waits(const struct worker *w) {
+    const struct counters *c = &w->core.counters;
+    return cc__get(&c->parks[PARK_MUTEX]) + cc__get(&c->parks[PARK_RWLOCK]);
+}
+
 void cc__idle_left(struct worker *w) { /* IDLE-3 */
     w->rested = false;
     w->skip_search = false;
@@ -189,6 +195,7 @@ void cc__idle_left(struct worker *w) { /* IDLE-3 */
         leave_place();
     }
     w->busy_since = cc__clock_now();
+    w->lock_waits = lock_waits(w);
     cc__sysmon_nudge();
     uint64_t want = cc__get_seq(&cc__sched.want);
     if (want_idle(want) == 0) return;
@@ -353,8 +360,9 @@ static void judge_stolen_work(struct worker *w) {
     w->idle_since = cc__clock_now();
     bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
-        uint64_t ns = w->idle_since - w->busy_since;
-        bool saved = saved_time(w), paid = cc__policy_steal_paid(w->received, ns, w->woken_for_work);
+        uint64_t ns = w->idle_since - w->busy_since, waits = lock_waits(w) - w->lock_waits;
+        bool interrupted = w->woken_for_work || w->victim != NULL;
+        bool saved = waits == 0 && saved_time(w), paid = cc__policy_steal_paid(w->received, waits, ns, interrupted);
         if (saved) {
             cc__set(&cc__sched.idle.long_turn_at, w->idle_since);
             if (!paid) paid = (ns = cc__policy_short_work(w->idle_since)) != 0;

@@ -60,7 +60,10 @@ enum {
     SHARE_AT_MAX = 64,        /* a spawner shares when 1, 2, 4 ... this many wait, anew after every poll. Guess */
     STEAL_PAYS_NS = 250,      /* stolen work must last longer than its move: two cache lines and the queue. Measured */
     WAKE_PAYS_NS = 25 * 1000, /* the same for work that a worker was woken for. Measured: 28 us; bench/work/nest */
-    WORTH_NS = 1000,          /* less work is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
+    /* For each wait for a lock: the spin before it, the move back to the worker of the holder, and the slower lock.
+     * Measured: bench/work/cache with 25 us takes twice the CPU time. Decision 053 */
+    LOCK_WAIT_PAYS_NS = 400 * 1000,
+    WORTH_NS = 1000, /* less work is not shared: four moves. Measured: with 8000 bench/sieve loses a core */
     /* The limit grows up to this where shared fibers come back (cc__policy_worth_next). Bound: by then all had a turn.
      * A poll takes off a sixteenth: half in 0.5 ms. Measured: with a sixty-fourth bench/sieve takes a third longer */
     WORTH_MAX_NS = 32 * 1000,
@@ -111,9 +114,11 @@ CC_INLINE uint32_t cc__policy_half(uint32_t count) {
 }
 
 /* Whether stolen work lasted long enough. received: fibers; a fresh one counts twice, because it contends with its
- * siblings for a lock, say of a nursery. woken: the worker slept, and was woken for it. */
-CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t ns, bool woken) {
-    return ns >= (uint64_t)received * STEAL_PAYS_NS && (!woken || ns >= WAKE_PAYS_NS);
+ * siblings for a lock, say of a nursery. lock_waits: how often one of them has waited for a lock; then the holder makes
+ * it ready on its own worker. interrupted: the worker was woken for the work, or has interrupted its victim. */
+CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t lock_waits, uint64_t ns, bool interrupted) {
+    uint64_t least = (uint64_t)received * STEAL_PAYS_NS + lock_waits * LOCK_WAIT_PAYS_NS;
+    return ns >= least && (!interrupted || ns >= WAKE_PAYS_NS);
 }
 
 /* ---- searching, waking, watching (idle.c, watch.c) ---- */

@@ -136,6 +136,7 @@ struct worker {
     uint32_t skips;           /* how often to sleep without a search while all others sleep */
     uint32_t received;        /* fibers received from other workers since it last was idle; a fresh one counts twice */
     uint64_t busy_since;      /* when it last stopped being idle */
+    uint64_t lock_waits;      /* how often fibers had waited for locks on it by then */
     struct worker *victim;    /* from whose queue it has stolen since it last was idle, and in which of its turns */
     uint64_t victim_turn;
     uint64_t *deferrals; /* every worker's `deferred` at its last tick as the watcher */

@@ -349,6 +349,46 @@ TEST(wakes_are_earned_by_the_work_that_was_moved) {
     CHECK_EQ(cc__get(&cc__sched.credit), WAKE_CREDIT);
 }
 
+TEST(stolen_work_pays_if_it_lasts_longer_than_its_price) {
+    CHECK(cc__policy_steal_paid(1, 0, STEAL_PAYS_NS, false));
+    CHECK(!cc__policy_steal_paid(2, 0, STEAL_PAYS_NS, false));
+    CHECK(!cc__policy_steal_paid(1, 0, WAKE_PAYS_NS - 1, true));
+    CHECK(cc__policy_steal_paid(1, 0, WAKE_PAYS_NS, true));
+    CHECK(!cc__policy_steal_paid(1, 1, LOCK_WAIT_PAYS_NS, true));
+    CHECK(cc__policy_steal_paid(1, 1, LOCK_WAIT_PAYS_NS + STEAL_PAYS_NS, true));
+}
+
+static CCMutex held;
+
+static void *lock_and_unlock(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&held), 0);
+    CHECK_EQ(cc_mutex_unlock(&held), 0);
+    return arg;
+}
+
+static uint64_t waits_for_mutexes(void) {
+    uint64_t n = 0;
+    for (unsigned i = 0; i < 2; i++) n += cc__get(&cc__sched.workers[i].core.counters.parks[PARK_MUTEX]);
+    return n;
+}
+
+/* The other worker steals a fiber that waits for the mutex which the victim's fiber holds: no time was saved. */
+static void *hold_in_a_long_turn(void *arg) {
+    CHECK_EQ(cc_mutex_lock(&held), 0);
+    cc__set(&cc__sched.credit, 0);
+    CCTask task = cc_fiber_spawn_task(lock_and_unlock, NULL);
+    while (waits_for_mutexes() == 0) continue;
+    while (want_idle(cc__get(&cc__sched.want)) == 0) continue; /* it has judged that when it sleeps */
+    CHECK_EQ(cc__get(&cc__sched.credit), 0);
+    CHECK_EQ(cc_mutex_unlock(&held), 0);
+    CHECK_EQ(cc_task_join(&task, NULL), 0);
+    return arg;
+}
+
+TEST(stolen_work_that_waits_for_a_lock_earns_nothing) {
+    with_workers(2, hold_in_a_long_turn);
+}
+
 /* A long turn of 3 ms after each of a few wakes earns as many as before; one batch after another of a few microseconds,
  * next to a turn that does not end because of them, does not. */
 TEST(short_work_behind_a_long_turn_earns_by_the_time_between) {
