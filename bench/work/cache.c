@@ -1,6 +1,6 @@
 /* cache.c - 200 clients of a cache of 4096 values behind one mutex, which forgets the value that was not used for the
- * longest time. A client whose lookup finds nothing computes the value outside the lock, and stores it. One operation: a
- * lookup. Two workers take longer than one: nearly all the work is behind the mutex, and its data in the cache of one
+ * longest time. A client whose lookup finds nothing computes the value outside the lock, and stores it. One operation:
+ * a lookup. Two workers take longer than one: nearly all the work is behind the mutex, and its data in the cache of one
  * CPU. */
 #include "work.h"
 
