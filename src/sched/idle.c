@@ -349,11 +349,15 @@ void cc__idle_gave(struct worker *w, uint32_t n) {
     cc__set(&w->payoff_deadline, (until > now ? until : now) + (uint64_t)n * WORTH_NS);
 }
 
-/* Whether the stolen fibers would still be waiting: the victim is still in the turn in which they were stolen, and has
- * not made others ready. It would run those itself sooner than they could be moved. */
+/* Whether the victim is still in the turn in which fibers were stolen from it. */
+static bool victim_stays(struct worker *w) {
+    return w->victim != NULL && cc__get(&w->victim->core.turns) == w->victim_turn;
+}
+
+/* Whether the stolen fibers would still be waiting, and the victim has not made others ready. It would run those itself
+ * sooner than they could be moved. */
 static bool saved_time(struct worker *w) {
-    struct worker *victim = w->victim;
-    return victim != NULL && cc__get(&victim->core.turns) == w->victim_turn && cc__get(&victim->runq.count) == 0;
+    return victim_stays(w) && cc__get(&w->victim->runq.count) == 0;
 }
 
 static void judge_stolen_work(struct worker *w) {
@@ -361,7 +365,7 @@ static void judge_stolen_work(struct worker *w) {
     bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
         uint64_t ns = w->idle_since - w->busy_since, waits = lock_waits(w) - w->lock_waits;
-        bool interrupted = w->woken_for_work || w->victim != NULL;
+        bool interrupted = w->woken_for_work || (w->victim != NULL && !victim_stays(w));
         bool saved = waits == 0 && saved_time(w), paid = cc__policy_steal_paid(w->received, waits, ns, interrupted);
         if (saved) {
             cc__set(&cc__sched.idle.long_turn_at, w->idle_since);

@@ -115,7 +115,8 @@ CC_INLINE uint32_t cc__policy_half(uint32_t count) {
 
 /* Whether stolen work lasted long enough. received: fibers; a fresh one counts twice, because it contends with its
  * siblings for a lock, say of a nursery. lock_waits: how often one of them has waited for a lock; then the holder makes
- * it ready on its own worker. interrupted: the worker was woken for the work, or has interrupted its victim. */
+ * it ready on its own worker. interrupted: the worker was woken for the work, or has interrupted a victim that has
+ * ended its turn meanwhile. */
 CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t lock_waits, uint64_t ns, bool interrupted) {
     uint64_t least = (uint64_t)received * STEAL_PAYS_NS + lock_waits * LOCK_WAIT_PAYS_NS;
     return ns >= least && (!interrupted || ns >= WAKE_PAYS_NS);

@@ -13,6 +13,7 @@
 #include "reference.h"
 
 #include "sched/policy.h"
+#include "sync/atomic.h"
 
 #include <ccc/ccc.h>
 
@@ -107,6 +108,35 @@ static void pair(void) {
     waits[count++] = cc_now_ns() - begin - PAIR_NS;
 }
 
+/* The last of many that take a microsecond each: half of the queue goes with each steal. */
+enum { MANY = 20 };
+static _Atomic uint64_t last_at;
+
+static void *take_one(void *ch) {
+    uint64_t value;
+    CHECK_EQ(cc_chan_recv(ch, &value, sizeof value), 0);
+    compute(1000);
+    cc__set(&last_at, cc_now_ns());
+    return ch;
+}
+
+static void many_woken(void) {
+    CCTask tasks[MANY];
+    CCChan *own[MANY];
+    uint64_t begin;
+    for (int i = 0; i < MANY; i++) {
+        CHECK((own[i] = cc_chan_create(sizeof begin, 1)) != NULL);
+        CHECK_EQ(cc_spawn(&tasks[i], take_one, own[i], NULL), 0);
+    }
+    CHECK_EQ(cc_sleep_ms(1), 0); /* all of them wait */
+    begin = cc_now_ns();
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_chan_send(own[i], &begin, sizeof begin), 0);
+    compute(TURN_NS);
+    for (int i = 0; i < MANY; i++) CHECK_EQ(cc_task_join(&tasks[i], NULL), 0);
+    for (int i = 0; i < MANY; i++) cc_chan_free(own[i]);
+    waits[count++] = cc__get(&last_at) - begin;
+}
+
 /* ---- */
 
 struct experiment {
@@ -172,6 +202,12 @@ TEST(one_fresh_after_tiny_tasks) {
 }
 TEST(one_fresh_after_fan_outs) {
     check(fan_outs, one_fresh);
+}
+TEST(many_woken_after_ping_pong) {
+    check(conversation, many_woken);
+}
+TEST(many_woken_after_tiny_tasks) {
+    check(many_tiny_tasks, many_woken);
 }
 TEST(a_pair_after_tiny_tasks) {
     check(many_tiny_tasks, pair);
