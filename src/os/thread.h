@@ -46,7 +46,9 @@ bool cc__thread_file(int id, const char *name, char *text, size_t size);
 void cc__thread_state_hide(bool on);
 /* Sleeps about that long, or less. */
 void cc__thread_nap(long ns);
-/* From now on the calling thread's naps are counted there, at their begin and at their end: odd during a nap. */
+/* The same because another thread, which holds a lock or has a step to complete, has perhaps lost its CPU. */
+void cc__thread_nap_for_lock(long ns);
+/* From now on these naps of the calling thread are counted there, at their begin and at their end: odd during a nap. */
 void cc__thread_count_naps(_Atomic uint32_t *naps);
 /* Whether a thread may be bound to that CPU: 0; EINVAL: there is none with that number, or this process may not use
  * it. */

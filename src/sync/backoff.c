@@ -11,5 +11,5 @@ void cc__backoff(struct backoff *backoff) {
     else if (step < BACKOFF_SPINS + BACKOFF_YIELDS)
         cc__thread_yield();
     else
-        cc__thread_nap((long)BACKOFF_NAP_NS << (step - BACKOFF_SPINS - BACKOFF_YIELDS));
+        cc__thread_nap_for_lock((long)BACKOFF_NAP_NS << (step - BACKOFF_SPINS - BACKOFF_YIELDS));
 }

@@ -17,7 +17,7 @@ void cc__lock_slow(struct lock *lock) {
         if (i < LOCK_YIELDS)
             cc__thread_yield();
         else
-            cc__thread_nap(LOCK_NAP_NS);
+            cc__thread_nap_for_lock(LOCK_NAP_NS);
     }
 }
 

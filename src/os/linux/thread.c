@@ -174,9 +174,13 @@ void cc__thread_count_naps(_Atomic uint32_t *naps) {
  * nanosleep, but not this call. */
 CC_NOINLINE CC_NO_TSAN void cc__thread_nap(long ns) {
     struct timespec nap = {.tv_nsec = ns};
+    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
+}
+
+CC_NOINLINE CC_NO_TSAN void cc__thread_nap_for_lock(long ns) {
     _Atomic uint32_t *naps = naps_of_this;
     if (naps != NULL) ++*naps;
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL); /* a signal may end it early */
+    cc__thread_nap(ns);
     if (naps != NULL) ++*naps;
 }
 

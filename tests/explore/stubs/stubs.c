@@ -180,6 +180,9 @@ void cc__thread_punctual(void) {}
 void cc__thread_count_naps(_Atomic uint32_t *naps) {
     (void)naps;
 }
+void cc__thread_nap_for_lock(long ns) {
+    cc__thread_nap(ns);
+}
 void cc__thread_nap(long ns) {
     ex_nap((uint64_t)ns);
 }
