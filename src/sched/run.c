@@ -50,7 +50,7 @@ static void after_exit(struct worker *w, void *arg) {
     void *self = cc__san_apart_begin();
     cc__san_acquire(&f->fn);
     cc__upcall_task_ended(w, f);
-    cc__san_release(w); /* its writes to the worker, to the thread that frees that */
+    cc__san_release(&w->thread); /* its writes to the worker, to the thread that frees that */
     cc__san_apart_end(self);
 }
 
@@ -87,7 +87,7 @@ CC_INLINE CC_NORETURN void leave_for_good(struct fiber *self) { /* RUN-1 */
     cc__san_release(&self->fn); /* the fiber's writes, to the thread that notifies its joiners */
     cc__san_release(stack);     /* and the stack, to its next user */
     cc__set(&w->core.current, next);
-    cc__san_release(w); /* its writes to the worker, to the thread that frees that */
+    cc__san_release(&w->thread); /* its writes to the worker, to the thread that frees that */
     if (next == NULL) {
         cc__san_leave(NULL, &w->core.san);
         cc__context_jump(&w->core.native, w);

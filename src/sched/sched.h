@@ -145,7 +145,7 @@ struct worker {
     uint64_t *seen;      /* every worker's turns at the last tick */
     struct unwind_memo *memo; /* of recorded stacks (trace_route.c); NULL: none yet */
     struct turn_log turn_log;
-    pthread_t thread;
+    pthread_t thread; /* to the race detector, its address stands for what fibers have written to the worker */
     void *signal_stack;
     struct worker_island island;
 };

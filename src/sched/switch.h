@@ -35,13 +35,13 @@ CC_INLINE struct san *cc__switch_san(struct fiber *f) {
 CC_INLINE void cc__switch_turn_ends(struct worker *w) {
     (void)w;
 #ifdef CC_TSAN
-    if (cc__worker_is_island(w)) cc__san_release(w);
+    if (cc__worker_is_island(w)) cc__san_release(&w->thread);
 #endif
 }
 CC_INLINE void cc__switch_turn_begins(struct worker *w) {
     (void)w;
 #ifdef CC_TSAN
-    if (cc__worker_is_island(w)) cc__san_acquire(w);
+    if (cc__worker_is_island(w)) cc__san_acquire(&w->thread);
 #endif
 }
 

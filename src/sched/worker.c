@@ -93,7 +93,7 @@ static void run(struct worker *w, struct fiber *f) {
         if (unlikely(stack == NULL)) stack = wait_for_stack(w, wanted);
         if (unlikely(stack == NULL)) {
             /* No stack is available: the task does not run, and its joiners get ENOMEM. */
-            cc__san_acquire(w); /* pairs with the release by fibers that ended */
+            cc__san_acquire(&w->thread); /* pairs with the release by fibers that ended */
             if (cc__get(&f->scope) != 0) cc__upcall_scope_unstarted(f, ENOMEM); /* it reads the argument */
             cc__mem_free(block);
             f->outcome.result = NULL;
@@ -164,7 +164,7 @@ void *cc__worker_main(void *arg) {
         cc__set(&w->core.after, nothing);
         run(w, f);
     }
-    cc__san_acquire(w); /* pairs with the end of each fiber */
+    cc__san_acquire(&w->thread); /* pairs with the end of each fiber */
     cc__pool_flush(&w->core.fibers);
     cc__stack_flush(&w->core.stacks);
     cc__fault_stack_clear();
