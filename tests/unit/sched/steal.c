@@ -380,6 +380,7 @@ static _Atomic bool judged;
 static void *hold_in_a_long_turn(void *arg) {
     for (int i = 0; i < LOCK_ROUNDS && !judged; i++) {
         CHECK_EQ(cc_mutex_lock(&held), 0);
+        while (cc__sched_open() > 1 && want_idle(cc__get(&cc__sched.want)) == 0) continue; /* earlier work is judged */
         cc__set(&cc__sched.credit, 0);
         uint64_t waits = waits_for_mutexes(), left = cc_now_ns();
         CCTask task = cc_fiber_spawn_task(lock_and_unlock, NULL);
