@@ -375,8 +375,8 @@ static uint64_t waits_for_mutexes(void) {
 enum { LOCK_ROUNDS = 300 };
 static _Atomic bool judged;
 
-/* The other worker steals a fiber that waits for the mutex which the victim's fiber holds: no time was saved. A round in
- * which that takes as long as the price of a wait says nothing. */
+/* The other worker steals a fiber that waits for the mutex which the victim's fiber holds: no time was saved. A round
+ * in which that takes as long as the price of a wait says nothing. */
 static void *hold_in_a_long_turn(void *arg) {
     for (int i = 0; i < LOCK_ROUNDS && !judged; i++) {
         CHECK_EQ(cc_mutex_lock(&held), 0);
