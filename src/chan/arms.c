@@ -94,9 +94,8 @@ static void revoke_locked(struct arm *arm) {
 
 static bool used_locked(struct worker *w, struct arm *arm) {
     CCChan *ch = arm->object;
-    if (!ch->may_bias) return false;
     cc__chan_count_locked(w, ch);
-    return ch->uses >= ch->select_threshold;
+    return ch->may_bias && ch->uses >= ch->select_threshold;
 }
 
 static void adopt_locked(struct worker *w, struct arm *arm) {

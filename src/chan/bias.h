@@ -3,14 +3,16 @@
 #define CC_CHAN_BIAS_H
 
 #include "chan/chan.h"
+#include "sched/contention.h"
 
 enum bias_by { BIAS_BY_USE = 1, BIAS_BY_SELECT };
 
-/* Counts consecutive uses by the same worker. Under the lock. */
+/* Counts consecutive uses by the same worker, and changes between workers. Under the lock. */
 CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
     if (ch->last_user == w->core.tag) {
         ch->uses++;
     } else {
+        if (ch->last_user != 0) cc__contention_moved(w);
         ch->last_user = w->core.tag;
         ch->uses = 0;
     }
@@ -18,9 +20,9 @@ CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
 
 /* The same for a plain operation, which biases the channel to the worker at the threshold. Under the lock. */
 CC_INLINE void cc__chan_used_locked(struct worker *w, CCChan *ch) {
-    if (w == NULL || !ch->may_bias) return;
+    if (w == NULL) return;
     cc__chan_count_locked(w, ch);
-    if (unlikely(ch->uses >= ch->threshold)) {
+    if (unlikely(ch->uses >= ch->threshold) && ch->may_bias) {
         ch->bias_by = BIAS_BY_USE;
         cc__set(&ch->bias, w->core.tag);
     }

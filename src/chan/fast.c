@@ -20,6 +20,10 @@ CC_INLINE int step(struct worker *w, CCChan *ch, void *value, size_t size, enum 
                  : cc__step_recv(w, ch, value, size, guard, NULL, NULL);
 }
 
+CC_INLINE bool asks_slow_path(struct worker *w, bool switches) {
+    return cc__contention_times(w) || (switches && cc__get(&w->runq.preempt) != 0);
+}
+
 CC_INLINE int transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, bool sends) {
     if (unlikely(ch == NULL || value == NULL || size == 0 || ch->fast_size != size))
         return cc__chan_transfer(ch, value, size, deadline, sends);
@@ -35,9 +39,10 @@ CC_INLINE int transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, 
         cc__bias_leave(&w->runq.bias);
         return cc__chan_transfer(ch, value, size, deadline, sends);
     }
-    if (unlikely((switches && w != NULL && cc__get(&w->runq.preempt) != 0) || !cc__lock_try_now(&ch->lock)))
+    if (unlikely((w != NULL && asks_slow_path(w, switches)) || !cc__lock_try_now(&ch->lock)))
         return cc__chan_transfer(ch, value, size, deadline, sends);
-    if (likely(cc__get(&ch->bias) == 0 && step(w, ch, value, size, GUARD_LOCK, sends) == 0)) return 0;
+    bool moved = w != NULL && ch->last_user != w->core.tag;
+    if (likely(!moved && cc__get(&ch->bias) == 0 && step(w, ch, value, size, GUARD_LOCK, sends) == 0)) return 0;
     return cc__chan_transfer_locked(ch, value, deadline, sends);
 }
 

@@ -53,6 +53,20 @@ static enum guard hold(struct worker *w, CCChan *ch) {
     return GUARD_LOCK;
 }
 
+/* Whether the operation is timed (sched/contention.h); not on a channel that is this worker's own. */
+CC_INLINE bool is_timed(struct worker *w, const CCChan *ch) {
+    return w != NULL && cc__contention_times(w) && !cc__chan_biased_to(w, ch);
+}
+
+/* Takes the guard and makes one step, which is timed. */
+static CC_NOINLINE CC_COLD int timed_step(struct worker *w, CCChan *ch, void *value, bool sends, enum guard *guard) {
+    struct timed_move begun = cc__contention_begin(w);
+    *guard = hold(w, ch);
+    int rc = step(w, ch, value, sends, *guard, NULL);
+    cc__contention_end(w, begun);
+    return rc;
+}
+
 void cc__chan_unlink_locked(CCChan *ch, struct arm *arm) { /* ARM-1 */
     cc__chan_unlink_held(ch, arm);
     bool last = ch->abandoned && ch->lost_claims == 0;
@@ -247,7 +261,15 @@ static CC_NOINLINE CC_COLD int transfer_traced(CCChan *ch, void *value, uint64_t
     return rc;
 }
 
-/* Apart: other calls need no frame while they wait. */
+/* Apart, and the next one: other calls need no frame while they wait. */
+static CC_NOINLINE CC_COLD int transfer_timed(struct worker *w, CCChan *ch, void *value, uint64_t deadline,
+                                              bool sends) {
+    enum guard guard;
+    int rc = timed_step(w, ch, value, sends, &guard);
+    if (rc != ARM_WAIT) return unlikely(rc == ARM_CREATE) ? create_item(ch, value) : rc;
+    return transfer_held(w, ch, value, deadline, sends, guard, NULL);
+}
+
 static CC_NOINLINE CC_COLD int transfer_and_yield(CCChan *ch, void *value, uint64_t deadline, bool sends) {
     struct worker *w = cc__worker();
     int rc = transfer_held(w, ch, value, deadline, sends, hold(w, ch), NULL);
@@ -261,6 +283,7 @@ int cc__chan_transfer(CCChan *ch, void *value, size_t size, uint64_t deadline, b
     if (unlikely(sends && ch->pool)) cc__chan_reset(ch, value);
     struct worker *w = cc__worker();
     if (unlikely(w != NULL && cc__get(&w->runq.preempt) != 0)) return transfer_and_yield(ch, value, deadline, sends);
+    if (unlikely(is_timed(w, ch))) return transfer_timed(w, ch, value, deadline, sends);
     return transfer_held(w, ch, value, deadline, sends, hold(w, ch), NULL);
 }
 
@@ -274,8 +297,14 @@ int cc__chan_transfer_locked(CCChan *ch, void *value, uint64_t deadline, bool se
 int cc__chan_try_slow(CCChan *ch, void *value, bool sends) {
     if (unlikely(sends && ch->pool)) cc__chan_reset(ch, value);
     struct worker *w = cc__worker();
-    enum guard guard = hold(w, ch);
-    int rc = step(w, ch, value, sends, guard, NULL);
+    enum guard guard;
+    int rc;
+    if (unlikely(is_timed(w, ch))) {
+        rc = timed_step(w, ch, value, sends, &guard);
+    } else {
+        guard = hold(w, ch);
+        rc = step(w, ch, value, sends, guard, NULL);
+    }
     if (rc == ARM_WAIT) cc__step_release(w, ch, guard);
     return unlikely(rc == ARM_CREATE) ? create_item(ch, value) : rc;
 }

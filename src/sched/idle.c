@@ -233,6 +233,18 @@ static bool something_shared(struct worker *w) {
     return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
 }
 
+/* Leaves its fibers to the workers that are awake (contention.h). */
+static void give_back(struct worker *w) {
+    struct link list;
+    cc__list_init(&list);
+    cc__bias_enter(&w->runq.bias);
+    uint32_t n = cc__runq_take_oldest(&w->runq, UINT32_MAX, true, &list);
+    cc__bias_leave(&w->runq.bias);
+    cc__inject_put_all(&list, n);
+    if (n > 0) cc__event(share, n);
+    cc__set(&cc__sched.idle.contended_at, w->idle_since);
+}
+
 enum found {
     FOUND_NOTHING,
     FOUND_FIBERS, /* of other workers, or the runtime stops */
@@ -262,9 +274,9 @@ static enum found search(struct worker *w) {
 /* ---- sleep ---- */
 
 /* The check of every place after the announcement (IDLE-1). Private queues count only if we may search for a share of
- * them. */
-static bool something_anywhere(struct worker *w, bool may_search_again) {
-    if (something_shared(w)) return true;
+ * them, the global queue only if we have not left our fibers there. */
+static bool something_anywhere(struct worker *w, bool may_search_again, bool gave_back) {
+    if (gave_back ? !cc__inbox_empty(w) || cc__get(&cc__sched.stop) : something_shared(w)) return true;
     uint64_t want = cc__get(&cc__sched.want);
     bool may_search = may_search_again && cc__policy_may_wake(want) && want_searching(want) < cc__sched.searchers_max;
     bool polls = cc__get(&cc__sched.idle.poller) == w;
@@ -360,13 +372,14 @@ static bool saved_time(struct worker *w) {
     return victim_stays(w) && cc__get(&w->victim->runq.count) == 0;
 }
 
-static void judge_stolen_work(struct worker *w) {
+static void judge_stolen_work(struct worker *w, bool gives_back) {
     w->idle_since = cc__clock_now();
-    bool gave_too_much = w->idle_since < cc__get(&w->payoff_deadline);
+    bool gave_too_much = gives_back || w->idle_since < cc__get(&w->payoff_deadline);
     if (w->received != 0 || gave_too_much) {
         uint64_t ns = w->idle_since - w->busy_since, waits = lock_waits(w) - w->lock_waits;
         bool interrupted = w->woken_for_work || (w->victim != NULL && !victim_stays(w));
-        bool saved = waits == 0 && saved_time(w), paid = cc__policy_steal_paid(w->received, waits, ns, interrupted);
+        bool saved = waits == 0 && !gives_back && saved_time(w);
+        bool paid = cc__policy_steal_paid(w->received, waits, ns, interrupted);
         if (saved) {
             cc__set(&cc__sched.idle.long_turn_at, w->idle_since);
             if (!paid) paid = (ns = cc__policy_short_work(w->idle_since)) != 0;
@@ -438,9 +451,16 @@ static void help(struct worker *w, struct worker *victim) {
 bool cc__idle(struct worker *w) {
     if (cc__get(&cc__sched.stop)) return false;
     if (unlikely(cc__stack_short())) cc__stack_flush(&w->core.stacks);
-    if (!w->rested) judge_stolen_work(w);
+    bool gives_back = cc__get(&w->moves.give_back);
+    cc__set(&w->moves.give_back, false);
+    if (!w->rested) judge_stolen_work(w, gives_back);
     w->rested = true;
-    if (search_first(w)) return true;
+    if (gives_back) {
+        give_up(w);
+        give_back(w);
+    } else if (search_first(w)) {
+        return true;
+    }
     bool may_search_again = !w->skip_search;
     w->skip_search = false;
 
@@ -465,7 +485,7 @@ bool cc__idle(struct worker *w) {
 
     enum wake_word word = WAKE_NONE;
     struct worker *victim = NULL;
-    bool slept = !something_anywhere(w, may_search_again), retires = false;
+    bool slept = !something_anywhere(w, may_search_again, gives_back && !last), retires = false;
     if (slept) {
         cc__idle_say_drained();
         cc__count(w, sleeps);

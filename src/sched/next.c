@@ -235,6 +235,10 @@ struct fiber *cc__next(struct worker *w) {
     for (;;) {
         if (cc__get(&w->core.turns) >= cc__get(&w->core.poll_at)) {
             (void)poll(w);
+            if (unlikely(cc__get(&w->moves.give_back))) {
+                if (!cc__idle(w)) return NULL;
+                continue;
+            }
             f = pick_oldest(w);
             cc__runq_tell(w, 0);
         } else {

@@ -35,6 +35,7 @@ struct runq {
     struct link fifo;           /* woken and yielded, oldest first */
     struct link fresh;          /* never run, newest first */
     _Atomic uint32_t preempt;   /* the turn, its lower half, that has lasted too long; 0: none. Any thread (NEXT-3) */
+    _Atomic uint32_t timed;     /* 1: the next operation is timed (contention.h) */
 };
 
 struct worker_core {
@@ -102,6 +103,14 @@ struct worker_island {
     char name[16];
 };
 
+/* A worker's uses of channels that another worker has used before. */
+struct moves {
+    _Atomic uint32_t count;
+    _Atomic uint32_t timed; /* of those since `since`; they took `ns` */
+    _Atomic uint64_t ns, since;
+    _Atomic bool give_back; /* the worker stops, and leaves its fibers to others */
+};
+
 struct worker {
     _Alignas(CC_LINE) struct worker_core core;
     _Alignas(CC_LINE) struct runq runq;
@@ -124,6 +133,7 @@ struct worker {
     uint32_t fresh_gone;      /* so many fresh fibers went before it */
     uint32_t joiner_polls;    /* by joiners (cc__next_poll_for_joiner) */
     uint32_t takes;           /* from the global queue (INJECT-3) */
+    struct moves moves;       /* see contention.h */
     bool fair_fresh;          /* which goes next among the oldest: fresh or fifo */
     bool rested;              /* has been idle since it last ran something */
     bool searching;           /* is counted as a searcher */
@@ -192,6 +202,7 @@ struct sched {
         struct worker *_Atomic watcher;       /* the sleeper that ticks while others run; written under the lock */
         _Atomic uint64_t long_turn_at;        /* when a turn was last found to be long (idle.c, next.c) */
         _Atomic uint64_t short_work_at;       /* cc__policy_short_work */
+        _Atomic uint64_t contended_at;        /* when a worker last stopped because of contention */
         struct worker *timer_sleeper;         /* the sleeper that wakes for the next timer */
         _Atomic uint64_t timer_sleeper_until; /* written under the lock */
         struct {                              /* IDLE-8 */

@@ -108,6 +108,10 @@ void cc__sysmon_set_preempt(bool on) {
     cc__set(&preempts, on);
 }
 
+bool cc__sysmon_may_preempt(void) {
+    return cc__get(&preempts) != 0;
+}
+
 /* ---- ticks ---- */
 
 /* Returns whether a turn has begun within TICK_EVENTS: ticks can be closer together than turns. */

@@ -62,6 +62,7 @@ void cc__sysmon_recheck(void);
 void cc__sysmon_set_stall(uint64_t ns);
 /* Whether fibers are asked to yield when their turns are long (NEXT-3). Any thread. */
 void cc__sysmon_set_preempt(bool on);
+bool cc__sysmon_may_preempt(void);
 /* After how long in one turn it counts as stuck (10 ms), and how long to wait after workers were added (10 ms). For
  * tests; any thread. */
 void cc__sysmon_set_pace(uint64_t stuck_ns, uint64_t grow_ns);

@@ -28,6 +28,7 @@
 #include "sched/driver.h"
 #include "sched/elastic.h"
 #include "sched/inbox.h"
+#include "sched/inject.h"
 #include "sched/island.h"
 #include "sched/policy.h"
 #include "sched/runq.h"
@@ -274,7 +275,7 @@ bool cc__watch_tick(struct worker *w, uint64_t *until, struct worker **victim) {
     uint64_t now = cc__clock_now();
     if (cc__watch_timers_due(cc__watch_next_timer(), now, true) || cc__elastic_over(w)) return true;
     *victim = watcher_poll(w);
-    if (*victim != NULL) return true;
+    if (*victim != NULL || cc__inject_len() != 0) return true; /* CONTENTION-2 */
     uint64_t next = watch_again(w, now), end = cc__elastic_until(w, now);
     *until = next < end ? next : end;
     return false;

@@ -96,6 +96,25 @@ static void runs_something(void) {
 SCENARIO(publish_sleep, "IDLE-1: a worker publishes in its own queue, another one goes to sleep", .workers = 2,
          .threads = {runs_publisher, runs_something}, .no_timer = true);
 
+/* CONTENTION-1: a worker leaves its fibers to another one, which goes to sleep at that moment. */
+static void *gives_back(void *arg) {
+    CCTask child;
+    cc__add_seq(&cc__sched.want, WANT_SEARCHING); /* so that the spawn wakes nobody */
+    spawn(&child, counts_one, &counts[0]);
+    cc__sub_seq(&cc__sched.want, WANT_SEARCHING);
+    struct worker *w = cc__worker();
+    cc__set(&w->moves.give_back, true);
+    cc__set(&w->core.poll_at, 0);
+    cc_yield();
+    join(&child);
+    return arg;
+}
+static void runs_giver(void) {
+    EX_EQ(cc_run(gives_back, NULL, NULL), 0);
+}
+SCENARIO(give_back_sleep, "CONTENTION-1: a worker leaves its fibers to one that goes to sleep", .workers = 2,
+         .threads = {runs_giver, runs_something}, .no_timer = true);
+
 /* RUNQ-2: the joiner tries to run the fresh fiber itself while a thief takes it. */
 static void *spawns_and_joins(void *arg) {
     CCTask child[2];

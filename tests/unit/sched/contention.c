@@ -1,0 +1,210 @@
+/* contention.c - a worker that loses its time to channels that other workers use, too, leaves its fibers to them.
+ */
+#include "harness.h"
+
+#include "chan/chan.h"
+#include "os/cpus.h"
+#include "sched/contention.h"
+#include "sched/idle.h"
+
+#include <ccc/ccc.h>
+
+#include <stdlib.h>
+
+/* ---- when ---- */
+
+/* Together n workers do less than one would alone if each has less than an nth of its time left. */
+TEST(each_loses_more_than_its_share) {
+    CHECK(!cc__policy_contended(1000, 1000, 1));
+    CHECK(!cc__policy_contended(249, 1000, 2));
+    CHECK(cc__policy_contended(250, 1000, 2));
+    CHECK(!cc__policy_contended(374, 1000, 4));
+    CHECK(cc__policy_contended(375, 1000, 4));
+    CHECK(!cc__policy_contended(480, 1000, 64));
+    CHECK(cc__policy_contended(500, 1000, 64));
+    CHECK(!cc__policy_contended(0, 1000, 2));
+}
+
+static void run(unsigned workers, CCTaskFn fn, void *arg) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = workers, .max_workers = workers}), 0);
+    CHECK_EQ(cc_run(fn, arg, NULL), 0);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
+static uint32_t moves(void) {
+    return cc__get(&cc__worker()->moves.count);
+}
+
+/* As if another worker had used it. */
+static void use_elsewhere(CCChan *ch) {
+    ch->last_user = cc__worker()->core.tag + 1;
+}
+
+struct line {
+    char text[64];
+};
+
+static void send_and_receive(CCChan *ch, size_t size) {
+    struct line line = {{0}};
+    CHECK_EQ(cc_chan_send(ch, &line, size), 0);
+    CHECK_EQ(cc_chan_recv(ch, &line, size), 0);
+}
+
+static void *count_moves(void *arg) {
+    size_t size = *(size_t *)arg;
+    CCChan *ch = cc_chan_create(size, 2);
+    uint32_t before = moves();
+    send_and_receive(ch, size);
+    CHECK_EQ(moves(), before); /* nobody used it before */
+    use_elsewhere(ch);
+    send_and_receive(ch, size);
+    CHECK_EQ(moves(), before + 1);
+    use_elsewhere(ch);
+    CHECK_EQ(cc_chan_send_try(ch, &(struct line){{0}}, size), 0);
+    CHECK_EQ(moves(), before + 2);
+    use_elsewhere(ch);
+    size_t chosen;
+    struct line line;
+    CCCase cases[] = {{.kind = CC_CASE_RECV, .ch = ch, .value = &line, .size = size}};
+    CHECK_EQ(cc_select(cases, 1, CC_FOREVER, &chosen), 0);
+    CHECK_EQ(moves(), before + 3);
+    cc_chan_free(ch);
+    return NULL;
+}
+
+TEST(changes_of_the_worker_are_counted) {
+    run(1, count_moves, &(size_t){sizeof(uint64_t)});
+    run(1, count_moves, &(size_t){sizeof(struct line)});
+}
+
+static void *time_moves(void *arg) {
+    struct worker *w = cc__worker();
+    CCChan *ch = cc_chan_create(sizeof(struct line), 2 * MOVES_TIMED), *own = cc_chan_create(sizeof(struct line), 2);
+    struct line line = {{0}};
+    for (int i = 0; i < MOVES_TIMED; i++) {
+        CHECK_EQ(cc__get(&w->runq.timed), 0);
+        use_elsewhere(ch);
+        CHECK_EQ(cc_chan_send(ch, &line, sizeof line), 0);
+    }
+    CHECK_EQ(cc__get(&w->runq.timed), 1);
+    use_elsewhere(ch);
+    CHECK_EQ(cc_chan_recv(ch, &line, sizeof line), 0);
+    CHECK_EQ(cc__get(&w->runq.timed), 0);
+    CHECK_EQ(cc__get(&w->moves.timed), 1);
+    CHECK(cc__get(&w->moves.ns) <= MOVE_NS_MAX);
+    cc__set(&w->runq.timed, 1);
+    send_and_receive(own, sizeof line); /* nothing has moved */
+    CHECK_EQ(cc__get(&w->runq.timed), 0);
+    CHECK_EQ(cc__get(&w->moves.timed), 1);
+    cc_chan_free(ch);
+    cc_chan_free(own);
+    return arg;
+}
+
+TEST(some_of_the_moves_are_timed) {
+    run(1, time_moves, NULL);
+}
+
+/* ---- what happens ---- */
+
+static _Atomic bool ended, ran;
+
+static void *note(void *arg) {
+    cc__set_release(&ran, true);
+    return arg;
+}
+
+/* Stays in its turn until the other worker's fiber has run. */
+static void *stay_in_turn(void *arg) {
+    cc__set_release((_Atomic bool *)arg, true);
+    while (!cc__get_acquire(&ended)) cc__cpu_relax();
+    return NULL;
+}
+
+static void *yield_all_the_time(void *arg) {
+    cc__set_release((_Atomic bool *)arg, true);
+    while (!cc__get_acquire(&ended)) cc_yield();
+    return NULL;
+}
+
+static void lose_all_time(CCChan *ch) {
+    struct worker *w = cc__worker();
+    cc__set(&w->moves.since, cc_now_ns());
+    cc__set(&w->moves.timed, 1);
+    cc__set(&w->moves.ns, UINT64_C(1000000000));
+    cc__set(&w->moves.count, MOVES_JUDGED - 1);
+    use_elsewhere(ch);
+    CHECK_EQ(cc_chan_send_try(ch, &(struct line){{0}}, sizeof(struct line)), 0);
+}
+
+/* Waits until the fiber that was just started runs on the other worker. */
+static CCTask start_elsewhere(CCTaskFn fn) {
+    static _Atomic bool runs;
+    cc__set(&runs, false);
+    CCTask task = cc_fiber_spawn_task(fn, &runs);
+    while (!cc__get_acquire(&runs)) cc__cpu_relax();
+    return task;
+}
+
+static void *go_where_the_others_are(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(struct line), 8);
+    CCTask other = start_elsewhere(yield_all_the_time);
+    unsigned before = cc__worker()->core.owner, after = before;
+    for (int i = 0; i < 1000 && after == before; i++) {
+        lose_all_time(ch);
+        CHECK(cc__get(&cc__worker()->moves.give_back));
+        struct line line;
+        CHECK_EQ(cc_chan_recv(ch, &line, sizeof line), 0); /* yields */
+        after = cc__worker()->core.owner;
+    }
+    CHECK(after != before);
+    cc__set_release(&ended, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    cc_chan_free(ch);
+    return arg;
+}
+
+static void with_two_workers(CCTaskFn fn) {
+    if (cc__cpus_usable() < 2) SKIP("two workers need two CPUs");
+    cc__set(&ended, false);
+    cc__set(&ran, false);
+    run(2, fn, NULL);
+}
+
+TEST(a_contended_worker_leaves_its_fibers) {
+    CHECK_EQ(setenv("CC_PREEMPT", "1", 1), 0);
+    with_two_workers(go_where_the_others_are);
+}
+
+/* Nobody takes them there: the watcher does. */
+static void *leave_to_a_stuck_worker(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(struct line), 8);
+    CCTask other = start_elsewhere(stay_in_turn);
+    CCTask child = cc_fiber_spawn_task(note, NULL); /* no other worker is free to take it */
+    lose_all_time(ch);
+    CHECK(cc__get(&cc__worker()->moves.give_back));
+    cc_yield();
+    while (!cc__get_acquire(&ran)) cc_yield();
+    cc__set_release(&ended, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    CHECK_EQ(cc_task_join(&child, NULL), 0);
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST(fibers_are_not_left_behind_a_long_turn) {
+    with_two_workers(leave_to_a_stuck_worker);
+}
+
+/* Alone, it goes on. */
+static void *lose_time_alone(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(struct line), 8);
+    lose_all_time(ch);
+    CHECK(!cc__get(&cc__worker()->moves.give_back));
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST(the_only_worker_goes_on) {
+    run(1, lose_time_alone, NULL);
+}
