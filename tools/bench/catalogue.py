@@ -61,6 +61,7 @@ WORK = [
     Row("limited", "20,000 fibers, 64 permits, sleeps", unit=1000),
     Row("bursts", "30 jobs of 20 µs after each pause", unit=1000),
     Row("cache", "200 clients of a cache behind one mutex"),
+    Row("log", "64 senders of lines, one writer with a select"),
 ]
 WORK_RUNTIMES = ("ccc", "go", "tokio")
 PACED = ("service_5k", "service_30k")  # their wall time is the arrival rate's

@@ -968,6 +968,79 @@ func workCache(scale float64) result {
 	return r
 }
 
+type logLine struct {
+	sum  uint64
+	size uint64
+	text [56]byte
+}
+
+func workLog(scale float64) result {
+	const senders, capacity, text, steps, buffer, pause = 64, 256, 56, 40, 65536, 10 * time.Millisecond
+	each := scaled(1000000, scale)/senders + 1
+	lines := make(chan logLine, capacity)
+	var count, sum, bytes uint64
+	r := measured(each*senders, nil, func() {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			kept := make([]byte, 0, buffer)
+			flush := time.NewTimer(pause)
+			for {
+				select {
+				case line, open := <-lines:
+					if !open {
+						bytes += uint64(len(kept))
+						return
+					}
+					if len(kept)+int(line.size) > buffer {
+						bytes += uint64(len(kept))
+						kept = kept[:0]
+						flush.Reset(pause)
+					}
+					kept = append(kept, line.text[:line.size]...)
+					sum += line.sum
+					count++
+				case <-flush.C:
+					bytes += uint64(len(kept))
+					kept = kept[:0]
+					flush.Reset(pause)
+				}
+			}
+		}()
+		var all sync.WaitGroup
+		all.Add(senders)
+		for k := uint64(0); k < senders; k++ {
+			go func(seed uint64) {
+				defer all.Done()
+				for i := uint64(0); i < each; i++ {
+					seed += i
+					line := logLine{sum: compute(seed, steps)}
+					line.size = 20 + line.sum%(text-20)
+					for at := range line.text[:line.size] {
+						line.text[at] = 'a' + byte(line.sum%26)
+					}
+					lines <- line
+				}
+			}(k + 1)
+		}
+		all.Wait()
+		close(lines)
+		<-done
+	})
+	expected := uint64(0)
+	for k := uint64(0); k < senders; k++ {
+		seed := k + 1
+		for i := uint64(0); i < each; i++ {
+			seed += i
+			expected += compute(seed, steps)
+		}
+	}
+	if count != each*senders || sum != expected || bytes < 20*count {
+		fail("%d lines of %d", count, each*senders)
+	}
+	return r
+}
+
 // The programs of bench/work; nil: there is no such name.
 func work(name string, scale float64) *result {
 	programs := map[string]func() result{
@@ -996,6 +1069,7 @@ func work(name string, scale float64) *result {
 		"limited":  func() result { return workLimited(scale) },
 		"bursts":   func() result { return workBursts(scale) },
 		"cache":    func() result { return workCache(scale) },
+		"log":      func() result { return workLog(scale) },
 	}
 	program, found := programs[name]
 	if !found {

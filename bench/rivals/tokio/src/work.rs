@@ -897,6 +897,83 @@ async fn cache(scale: f64) -> Outcome {
     region.end(each * CLIENTS, String::new())
 }
 
+struct Line {
+    sum: u64,
+    size: usize,
+    text: [u8; 56],
+}
+
+async fn log(scale: f64) -> Outcome {
+    const SENDERS: u64 = 64;
+    const CAPACITY: usize = 256;
+    const TEXT: u64 = 56;
+    const STEPS: u64 = 40;
+    const BUFFER: usize = 65536;
+    const PAUSE: Duration = Duration::from_millis(10);
+    let each = scaled(1_000_000, scale) / SENDERS + 1;
+    let region = Region::begin();
+    let (sender, mut lines) = mpsc::channel::<Line>(CAPACITY);
+    let writer = spawn(async move {
+        let mut kept: Vec<u8> = Vec::with_capacity(BUFFER);
+        let (mut count, mut sum, mut bytes) = (0, 0u64, 0);
+        let flush = sleep(PAUSE);
+        tokio::pin!(flush);
+        loop {
+            tokio::select! {
+                received = lines.recv() => {
+                    let Some(line) = received else { break };
+                    if kept.len() + line.size > BUFFER {
+                        bytes += kept.len() as u64;
+                        kept.clear();
+                        flush.as_mut().reset(tokio::time::Instant::now() + PAUSE);
+                    }
+                    kept.extend_from_slice(&line.text[..line.size]);
+                    sum = sum.wrapping_add(line.sum);
+                    count += 1;
+                }
+                _ = &mut flush => {
+                    bytes += kept.len() as u64;
+                    kept.clear();
+                    flush.as_mut().reset(tokio::time::Instant::now() + PAUSE);
+                }
+            }
+        }
+        (count, sum, bytes + kept.len() as u64)
+    });
+    let mut set = JoinSet::new();
+    for number in 0..SENDERS {
+        let sender = sender.clone();
+        set.spawn(async move {
+            let mut seed = number + 1;
+            for i in 0..each {
+                seed += i;
+                let sum = compute(seed, STEPS);
+                let mut line = Line { sum, size: (20 + sum % (TEXT - 20)) as usize, text: [0; 56] };
+                line.text[..line.size].fill(b'a' + (sum % 26) as u8);
+                if sender.send(line).await.is_err() {
+                    fail("the writer has ended".to_string());
+                }
+            }
+        });
+    }
+    join_all(set).await;
+    drop(sender);
+    let (count, sum, bytes) = writer.await.unwrap();
+    let outcome = region.end(each * SENDERS, String::new());
+    let mut expected = 0u64;
+    for number in 0..SENDERS {
+        let mut seed = number + 1;
+        for i in 0..each {
+            seed += i;
+            expected = expected.wrapping_add(compute(seed, STEPS));
+        }
+    }
+    if count != each * SENDERS || sum != expected || bytes < 20 * count {
+        fail(format!("{count} lines of {}", each * SENDERS));
+    }
+    outcome
+}
+
 /// The programs of bench/work; None: there is no such name.
 pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
     Some(match name {
@@ -923,6 +1000,7 @@ pub async fn work(name: &str, scale: f64, workers: usize) -> Option<Outcome> {
         "limited" => limited(scale).await,
         "bursts" => bursts(scale).await,
         "cache" => cache(scale).await,
+        "log" => log(scale).await,
         _ => return None,
     })
 }
