@@ -5,16 +5,26 @@
 #include "sched/island.h"
 #include "sched/sysmon.h"
 
+/* A read of the clock takes as long as some operations, or much longer: its time is subtracted. */
 struct timed_move cc__contention_begin(struct worker *w) {
     cc__set(&w->runq.timed, 0);
-    return (struct timed_move){cc__clock_now(), cc__get(&w->moves.count)};
+    uint64_t before = cc__clock_now(), now = cc__clock_now();
+    return (struct timed_move){now + (now - before), cc__get(&w->moves.count)};
 }
 
 void cc__contention_end(struct worker *w, struct timed_move begun) {
     if (cc__get(&w->moves.count) == begun.moves) return; /* the object was used by this worker before */
-    uint64_t ns = cc__clock_now() - begun.start;
-    cc__set(&w->moves.ns, cc__get(&w->moves.ns) + (ns < MOVE_NS_MAX ? ns : MOVE_NS_MAX));
+    uint64_t now = cc__clock_now(), ns = now > begun.start ? now - begun.start : 0;
+    cc__set(&w->moves.ns, cc__get(&w->moves.ns) + ns);
+    if (ns > cc__get(&w->moves.longest)) cc__set(&w->moves.longest, ns);
     cc__set(&w->moves.timed, cc__get(&w->moves.timed) + 1);
+}
+
+/* The average time of a move, without the longest, which may have been interrupted. 0: too few were timed. */
+static uint64_t average(struct worker *w) {
+    uint32_t timed = cc__get(&w->moves.timed);
+    return timed > MOVES_JUDGED / MOVES_TIMED / 2 ? (cc__get(&w->moves.ns) - cc__get(&w->moves.longest)) / (timed - 1)
+                                                  : 0;
 }
 
 /* Ends the turn at the fiber's next call that may switch, and polls: there the worker gives its fibers back. */
@@ -29,12 +39,11 @@ void cc__contention_count(struct worker *w, uint32_t moves) {
     if (cc__sched.simulated || cc__worker_is_island(w)) return;
     cc__set(&w->runq.timed, 1);
     if (moves % MOVES_JUDGED != 0) return;
-    uint64_t now = cc__clock_now(), span = now - cc__get(&w->moves.since), ns = cc__get(&w->moves.ns);
-    uint32_t timed = cc__get(&w->moves.timed);
+    uint64_t now = cc__clock_now(), span = now - cc__get(&w->moves.since), each = average(w);
     cc__set(&w->moves.since, now);
     cc__set(&w->moves.ns, 0);
+    cc__set(&w->moves.longest, 0);
     cc__set(&w->moves.timed, 0);
-    if (timed == 0) return;
-    if (cc__policy_contended(ns / timed * MOVES_JUDGED, span, cc__policy_awake(cc__get(&cc__sched.want))))
-        give_back_soon(w);
+    if (each == 0) return;
+    if (cc__policy_contended(each * MOVES_JUDGED, span, cc__policy_awake(cc__get(&cc__sched.want)))) give_back_soon(w);
 }

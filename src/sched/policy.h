@@ -125,13 +125,11 @@ CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t lock_waits, uin
 /* ---- contention for channels (contention.c) ---- */
 
 enum {
-    MOVES_TIMED = 16,   /* of so many moves one is timed, with two reads of the clock. Guess */
+    MOVES_TIMED = 16,   /* of so many moves one is timed, with three reads of the clock. Guess */
     MOVES_JUDGED = 128, /* moves until the worker decides: 60 to 200 us where they matter. Guess */
-    /* What a timed operation counts for at most: it may have been interrupted. Guess */
-    MOVE_NS_MAX = 5 * 1000,
-    /* The operations take a half of what the moves cost; the values and those who wait move, too. Measured: a log
-     * writer of 64 senders takes 790 ns of CPU time a line instead of 140, and its operations 300. Decision 054 */
-    MOVES_COST_TIMES = 2,
+    /* What the moves cost, in times of the operations: the values move, too, and the records of those who wait.
+     * Measured: 2.2 to 7.8 in ten programs. Decision 054 */
+    MOVES_COST_TIMES = 3,
     /* For so long after a worker has stopped the watcher ticks slowly: its next attempt would cost as much. Guess */
     CONTENDED_NS = 5 * 1000 * 1000,
 };

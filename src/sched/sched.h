@@ -107,7 +107,7 @@ struct worker_island {
 struct moves {
     _Atomic uint32_t count;
     _Atomic uint32_t timed; /* of those since `since`; they took `ns` */
-    _Atomic uint64_t ns, since;
+    _Atomic uint64_t ns, longest, since;
     _Atomic bool give_back; /* the worker stops, and leaves its fibers to others */
 };
 

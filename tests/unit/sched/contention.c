@@ -16,13 +16,14 @@
 /* Together n workers do less than one would alone if each has less than an nth of its time left. */
 TEST(each_loses_more_than_its_share) {
     CHECK(!cc__policy_contended(1000, 1000, 1));
-    CHECK(!cc__policy_contended(249, 1000, 2));
-    CHECK(cc__policy_contended(250, 1000, 2));
-    CHECK(!cc__policy_contended(374, 1000, 4));
-    CHECK(cc__policy_contended(375, 1000, 4));
-    CHECK(!cc__policy_contended(480, 1000, 64));
-    CHECK(cc__policy_contended(500, 1000, 64));
-    CHECK(!cc__policy_contended(0, 1000, 2));
+    enum { ALL = 1000 * MOVES_COST_TIMES };
+    CHECK(!cc__policy_contended(499, ALL, 2));
+    CHECK(cc__policy_contended(500, ALL, 2));
+    CHECK(!cc__policy_contended(749, ALL, 4));
+    CHECK(cc__policy_contended(750, ALL, 4));
+    CHECK(!cc__policy_contended(980, ALL, 64));
+    CHECK(cc__policy_contended(1000, ALL, 64));
+    CHECK(!cc__policy_contended(0, ALL, 2));
 }
 
 static void run(unsigned workers, CCTaskFn fn, void *arg) {
@@ -91,7 +92,6 @@ static void *time_moves(void *arg) {
     CHECK_EQ(cc_chan_recv(ch, &line, sizeof line), 0);
     CHECK_EQ(cc__get(&w->runq.timed), 0);
     CHECK_EQ(cc__get(&w->moves.timed), 1);
-    CHECK(cc__get(&w->moves.ns) <= MOVE_NS_MAX);
     cc__set(&w->runq.timed, 1);
     send_and_receive(own, sizeof line); /* nothing has moved */
     CHECK_EQ(cc__get(&w->runq.timed), 0);
@@ -130,7 +130,7 @@ static void *yield_all_the_time(void *arg) {
 static void lose_all_time(CCChan *ch) {
     struct worker *w = cc__worker();
     cc__set(&w->moves.since, cc_now_ns());
-    cc__set(&w->moves.timed, 1);
+    cc__set(&w->moves.timed, MOVES_JUDGED / MOVES_TIMED);
     cc__set(&w->moves.ns, UINT64_C(1000000000));
     cc__set(&w->moves.count, MOVES_JUDGED - 1);
     use_elsewhere(ch);
@@ -169,6 +169,29 @@ static void with_two_workers(CCTaskFn fn) {
     cc__set(&ended, false);
     cc__set(&ran, false);
     run(2, fn, NULL);
+}
+
+/* One that was interrupted does not count, nor do too few. */
+static void *judge_moves(void *arg) {
+    CCTask other = start_elsewhere(stay_in_turn); /* with one worker awake there is no contention */
+    struct worker *w = cc__worker();
+    for (uint32_t timed = 0; timed <= MOVES_JUDGED / MOVES_TIMED; timed++) {
+        cc__set(&w->moves.since, cc_now_ns() - 1000 * 1000);
+        cc__set(&w->moves.timed, timed);
+        cc__set(&w->moves.ns, UINT64_C(1000000000) + 10 * timed);
+        cc__set(&w->moves.longest, UINT64_C(1000000000));
+        cc__contention_count(w, MOVES_JUDGED);
+        CHECK(!cc__get(&w->moves.give_back));
+        CHECK_EQ(cc__get(&w->moves.timed), 0);
+        CHECK_EQ(cc__get(&w->moves.longest), 0);
+    }
+    cc__set_release(&ended, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    return arg;
+}
+
+TEST(the_longest_move_does_not_count) {
+    with_two_workers(judge_moves);
 }
 
 TEST(a_contended_worker_leaves_its_fibers) {
