@@ -3,6 +3,7 @@
  * BUF-1  A reader returns an empty buffer to the pool before it waits for the peer. A writer returns its buffer when
  *        everything is written.
  * BUF-2  Bytes that were read and not consumed stay buffered, whatever a call returns.
+ * BUF-3  A call of a reader keeps its connection, which another fiber may close between two reads of it.
  */
 #include "base/error.h"
 #include "net/buffers.h"
@@ -87,16 +88,21 @@ static int fill(CCReader *r) {
 
 int cc_reader_peek(CCReader *r, size_t least, const void **bytes, size_t *have) {
     if (bad(r) || bytes == NULL || have == NULL) return EINVAL;
+    CCConn *conn = r->conn;
     int error = least > r->most ? EMSGSIZE : 0;
+    cc__conn_keep(conn); /* BUF-3 */
     while (error == 0 && r->end - r->begin < least) error = fill(r);
     *have = r->end - r->begin;
     *bytes = *have > 0 ? r->bytes + r->begin : NULL;
+    cc__conn_drop(conn);
     return error;
 }
 
 int cc_reader_skip(CCReader *r, uint64_t n) {
     if (bad(r)) return EINVAL;
+    CCConn *conn = r->conn;
     int error = 0;
+    cc__conn_keep(conn); /* BUF-3 */
     while (error == 0) {
         size_t have = r->end - r->begin, part = have < n ? have : (size_t)n;
         r->begin += part;
@@ -104,6 +110,7 @@ int cc_reader_skip(CCReader *r, uint64_t n) {
         if (n == 0) break;
         error = fill(r);
     }
+    cc__conn_drop(conn);
     return error;
 }
 
@@ -115,7 +122,10 @@ int cc_reader_read(CCReader *r, void *buffer, size_t size, size_t *n) {
     if (r->begin == r->end) {
         give_back(r);
         if (size >= BUFFER_SIZE) return cc_read(r->conn, buffer, size, n); /* avoids a copy */
+        CCConn *conn = r->conn;
+        cc__conn_keep(conn); /* BUF-3 */
         int error = fill(r);
+        cc__conn_drop(conn);
         if (error != 0) return error == ENODATA ? 0 : error;
     }
     size_t have = r->end - r->begin;
@@ -130,17 +140,19 @@ int cc_reader_read_full(CCReader *r, void *buffer, size_t size, size_t *n) {
     if (n == NULL) n = &ignored;
     *n = 0;
     if (bad(r) || (buffer == NULL && size > 0)) return EINVAL;
+    CCConn *conn = r->conn;
     int error = 0;
+    cc__conn_keep(conn); /* BUF-3 */
     while (error == 0 && *n < size) {
         error = cc_reader_read(r, (char *)buffer + *n, size - *n, &got);
         if (error == 0 && got == 0) error = ENODATA;
         *n += got;
     }
+    cc__conn_drop(conn);
     return error;
 }
 
-int cc_reader_until(CCReader *r, unsigned char delimiter, const void **bytes, size_t *n) {
-    if (bad(r) || bytes == NULL || n == NULL) return EINVAL;
+static int until(CCReader *r, unsigned char delimiter, const void **bytes, size_t *n) {
     for (size_t seen = 0;;) {
         size_t have = r->end - r->begin;
         unsigned char *at = have > seen ? memchr(r->bytes + r->begin + seen, delimiter, have - seen) : NULL;
@@ -158,6 +170,15 @@ int cc_reader_until(CCReader *r, unsigned char delimiter, const void **bytes, si
             return error;
         }
     }
+}
+
+int cc_reader_until(CCReader *r, unsigned char delimiter, const void **bytes, size_t *n) {
+    if (bad(r) || bytes == NULL || n == NULL) return EINVAL;
+    CCConn *conn = r->conn;
+    cc__conn_keep(conn); /* BUF-3 */
+    int error = until(r, delimiter, bytes, n);
+    cc__conn_drop(conn);
+    return error;
 }
 
 int cc_reader_line(CCReader *r, char **line, size_t *n) {

@@ -67,6 +67,7 @@ int cc__conn_write(CCConn *c, const struct iovec *parts, int count, size_t *n, e
 int cc__conn_await(CCConn *c, bool drained, CCDeadline deadline) {
     cc__conn_keep(c);
     int error = c->ops->await(c, drained, cc__earlier(cc__get(&c->read_deadline), deadline));
+    if (error == 0 && cc__get(&c->closed)) error = EBADF; /* a close ends the wait as an event does */
     cc__conn_drop(c);
     return error;
 }
@@ -174,7 +175,7 @@ int cc_conn_peer(CCConn *conn, CCAddr *addr) {
     return name_of(conn, true, addr);
 }
 int cc_conn_fd(CCConn *conn) {
-    if (conn == NULL) return -1;
+    if (conn == NULL || cc__get(&conn->closed)) return -1;
     cc__conn_keep(conn);
     int fd = conn->ops->fd(conn);
     cc__conn_drop(conn);

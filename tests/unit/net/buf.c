@@ -626,6 +626,70 @@ static void *copy_ends(void *arg) {
     return arg;
 }
 
+/* ---- a connection that is closed meanwhile ---- */
+
+enum { LINE, PEEK, READ, SKIP, READ_FULL, UNTIL, AWAIT, KINDS };
+static _Atomic int waiting;
+
+static void *wait_for_bytes(void *arg) {
+    int kind = *(int *)arg, rc = 0;
+    CCReader r;
+    char *line, bytes[10];
+    const void *seen;
+    size_t n;
+    CHECK_EQ(cc_reader_init(&r, here, 0), 0);
+    atomic_store(&waiting, 1);
+    switch (kind) {
+    case LINE:
+        rc = cc_reader_line(&r, &line, &n);
+        break;
+    case PEEK:
+        rc = cc_reader_peek(&r, 4, &seen, &n);
+        break;
+    case READ:
+        rc = cc_reader_read(&r, bytes, sizeof bytes, &n);
+        break;
+    case SKIP:
+        rc = cc_reader_skip(&r, 10);
+        break;
+    case READ_FULL:
+        rc = cc_reader_read_full(&r, bytes, sizeof bytes, &n);
+        break;
+    case UNTIL:
+        rc = cc_reader_until(&r, 'x', &seen, &n);
+        break;
+    default:
+        rc = cc_conn_await(here, true, CC_FOREVER);
+        break;
+    }
+    CHECK_EQ(rc, EBADF);
+    cc_reader_free(&r);
+    return arg;
+}
+
+static void *close_beside_a_reader(void *arg) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int aborts = 0; aborts < 2; aborts++) {
+            pair();
+            atomic_store(&waiting, 0);
+            CCTask task = cc_fiber_spawn_task(wait_for_bytes, &kind);
+            while (atomic_load(&waiting) == 0) cc_yield();
+            CHECK_EQ(cc_sleep_ms(1), 0); /* it may also wait after the close */
+            if (aborts)
+                cc_abort(here);
+            else
+                cc_close(here);
+            CHECK_EQ(cc_task_join(&task, NULL), 0);
+            cc_close(there);
+        }
+    }
+    return arg;
+}
+
+TEST(a_close_beside_a_reader) {
+    CHECK_EQ(cc_run(close_beside_a_reader, NULL, NULL), 0);
+}
+
 TEST(copies_that_end) {
     CHECK_EQ(cc_run(copy_ends, NULL, NULL), 0);
 }
