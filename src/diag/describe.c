@@ -11,6 +11,7 @@
 #include "os/descriptor.h"
 #include "os/safe_copy.h"
 #include "process/process.h"
+#include "sched/island.h"
 
 #include <stdio.h>
 
@@ -21,9 +22,10 @@ static const struct worker *island_of(int worker) {
 
 void cc__describe_fiber(const struct view *v, char *text, size_t size) {
     const struct worker *island = island_of(v->worker);
+    struct island_name name = {{0}};
+    if (island != NULL) name = cc__island_name(island);
     snprintf(text, size, "fiber %u.%u%s%s%s%s%s%s", v->slot, v->generation, cc__quoted(v->name),
-             island != NULL ? " on island '" : "", island != NULL ? island->island.name : "",
-             island != NULL ? "'" : "");
+             island != NULL ? " on island '" : "", name.text, island != NULL ? "'" : "");
 }
 
 void cc__describe_record(struct fiber *f, char *text, size_t size) {

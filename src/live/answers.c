@@ -131,7 +131,7 @@ uint64_t cc__turn_age(struct worker *w, uint64_t now) {
 static void worker(struct out *out, unsigned i, struct worker *w, uint64_t now) {
     struct fiber *current = cc__get(&w->core.current);
     cc__out(out, "{\"index\":%u", i);
-    text(out, "island", cc__worker_is_island(w) ? w->island.name : "");
+    text(out, "island", cc__worker_is_island(w) ? cc__island_name(w).text : "");
     number(out, "thread", (uint64_t)cc__get(&w->remote.tid));
     text(out, "state",
          current != NULL         ? "runs"

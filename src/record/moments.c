@@ -70,7 +70,7 @@ static bool copy_ring(struct history *h, const struct scale *s, unsigned index, 
         cc__mem_free(copy);
         return false;
     }
-    unsigned workers = running ? cc__sched.max + cc__get(&cc__sched.islands) : 0;
+    unsigned workers = running ? cc__sched.max + cc__get_acquire(&cc__sched.islands) : 0;
     struct worker *w = index != RECORDER_OTHERS && index < workers ? &cc__sched.workers[index] : NULL;
     lane->worker = index == RECORDER_OTHERS ? -1 : (int)index;
     cc__record_ring_named(r, lane->island);

@@ -18,6 +18,7 @@
 #include "trace/trace.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* remote.wake of an island's worker. */
 enum { ISLAND_AWAKE, ISLAND_ASLEEP };
@@ -73,6 +74,15 @@ void cc__island_spawn(struct worker *w, struct worker *target, struct fiber *f, 
     else
         cc__count(w, spawned);
     cc__island_send(target, f);
+}
+
+struct island_name cc__island_name(const struct worker *w) {
+    struct island_name name;
+    uint64_t words[sizeof name / sizeof(uint64_t)];
+    for (size_t i = 0; i < array_len(words); i++) words[i] = cc__get(&w->island.name[i]);
+    memcpy(name.text, words, sizeof name);
+    name.text[sizeof name - 1] = '\0';
+    return name;
 }
 
 /* ---- alarms ---- */
@@ -250,7 +260,7 @@ static void *island_main(void *arg) {
     struct worker *w = arg;
     struct island_setup setup = w->island.setup;
     cc__thread_if_ended(cc__upcall_thread_ended);
-    cc__thread_name(w->island.name);
+    cc__thread_name(cc__island_name(w).text);
     if (setup.cpu >= 0) (void)cc__thread_pin(setup.cpu);
     cc__thread_signals_take();
     cc__upcall_take_over();
@@ -289,7 +299,7 @@ int cc__island_open(const struct island_setup *setup, struct worker **worker) {
     if (w != NULL) {
         w->island.setup = *setup;
         cc__sched_route_island(w, setup->name != NULL ? setup->name : "ccc/island");
-        w->island.setup.name = w->island.name;
+        w->island.setup.name = NULL; /* the caller's, and copied */
         cc__set(&w->island.closing, 0);
         cc__set(&w->island.baton, BATON_ISLAND);
         cc__set(&w->remote.wake, ISLAND_AWAKE);

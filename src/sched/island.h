@@ -36,6 +36,12 @@ struct CCIsland *cc__island_hooked(void);
 
 /* ---- which ---- */
 
+/* A copy of its name. Any thread: while its place is given to another island, it may be a part of each. */
+struct island_name {
+    char text[16];
+};
+struct island_name cc__island_name(const struct worker *w);
+
 CC_INLINE bool cc__island_any(void) {
     return unlikely(cc__get(&cc__sched.islands) != 0);
 }

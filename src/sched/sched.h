@@ -100,7 +100,7 @@ struct worker_island {
     _Atomic uint32_t baton;     /* simulation: futex */
     struct fiber *_Atomic next; /* simulation: the fiber that it has to run */
     struct island_setup setup;
-    char name[16];
+    _Atomic uint64_t name[2]; /* 16 bytes; reports read them at any time (cc__island_name) */
 };
 
 /* A worker's uses of channels that another worker has used before. */
@@ -245,7 +245,8 @@ _Static_assert(CC_WORKERS_MAX + ISLANDS_MAX < 1023, "an owner has ten bits");
 CC_INLINE unsigned cc__sched_from(unsigned i) {
     if (i < cc__get(&cc__sched.count)) return i;
     if (i < cc__sched.max) i = cc__sched.max;
-    return i < cc__sched.max + cc__get(&cc__sched.islands) ? i : UINT32_MAX;
+    /* Pairs with the store in island.c, which comes after the place was set up. */
+    return i < cc__sched.max + cc__get_acquire(&cc__sched.islands) ? i : UINT32_MAX;
 }
 #define for_all_workers(i, w)                                                        \
     for (unsigned i = cc__sched_from(0); i != UINT32_MAX; i = cc__sched_from(i + 1)) \

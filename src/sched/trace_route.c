@@ -11,11 +11,13 @@
  * cc__sched_route_traces.
  */
 #include "base/inspect.h"
+#include "sched/island.h"
 #include "sched/record.h"
 #include "sched/wake.h"
 #include "trace/trace.h"
 
 #include <stdio.h>
+#include <string.h>
 
 _Static_assert(sizeof((struct worker *)0)->island.name == RECORD_ISLAND_NAME, "a ring has it, too");
 
@@ -57,15 +59,19 @@ void cc__sched_route_records(void) {
     cc__lock_take(&cc__sched.trace_route.lock);
     unsigned max = cc__sched.max, all = max + cc__get(&cc__sched.islands);
     for (unsigned i = 0; i < all; i++)
-        attach_locked(&cc__sched.workers[i], i, i < max ? "" : cc__sched.workers[i].island.name);
+        attach_locked(&cc__sched.workers[i], i, i < max ? "" : cc__island_name(&cc__sched.workers[i]).text);
     cc__lock_release(&cc__sched.trace_route.lock);
     cc__sched_route_traces();
 }
 
 void cc__sched_route_island(struct worker *w, const char *name) {
+    struct island_name copy = {{0}};
+    uint64_t words[array_len(w->island.name)];
+    snprintf(copy.text, sizeof copy.text, "%s", name);
+    memcpy(words, copy.text, sizeof words);
     cc__lock_take(&cc__sched.trace_route.lock);
-    snprintf(w->island.name, sizeof w->island.name, "%s", name);
-    attach_locked(w, w->core.owner - 1, w->island.name);
+    for (size_t i = 0; i < array_len(words); i++) cc__set(&w->island.name[i], words[i]);
+    attach_locked(w, w->core.owner - 1, copy.text);
     cc__lock_release(&cc__sched.trace_route.lock);
 }
 

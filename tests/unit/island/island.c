@@ -838,6 +838,35 @@ static void *lives_on_host(void *arg) {
     return NULL;
 }
 
+/* Dumps read the names of islands whose places are given to others: a race, if they were plain memory. */
+static atomic_bool dumped;
+
+static void *begin_and_end(void *arg) {
+    return arg;
+}
+
+static void *make_islands(void *arg) {
+    while (!atomic_load(&dumped)) {
+        CCIsland *island = new_island("an island's name");
+        CHECK_EQ(cc_island_call(island, begin_and_end, arg, NULL), 0);
+        CHECK_EQ(cc_island_free(island), 0);
+    }
+    return NULL;
+}
+
+TEST(dumps_beside_new_islands) {
+    pthread_t maker;
+    CHECK_EQ(cc_runtime_init(NULL), 0);
+    CHECK_EQ(pthread_create(&maker, NULL, make_islands, NULL), 0);
+    FILE *nowhere = fopen("/dev/null", "w");
+    CHECK(nowhere != NULL);
+    for (long n = test_scale(100); n > 0; n--) CHECK_EQ(cc_dump(nowhere), 0);
+    atomic_store(&dumped, true);
+    CHECK_EQ(pthread_join(maker, NULL), 0);
+    fclose(nowhere);
+    CHECK_EQ(cc_runtime_shutdown(UINT64_MAX), 0);
+}
+
 static void *host_main(void *arg) {
     struct island_data *data = arg;
     for (int i = 0; i < 4; i++) CHECK_EQ(cc_island_spawn(data->island, NULL, lives_on_host, data, NULL), 0);
