@@ -17,6 +17,8 @@ static const char *reason_of(int status) {
         return "Not Found";
     case 405:
         return "Method Not Allowed";
+    case 409:
+        return "Conflict";
     case 431:
         return "Request Header Fields Too Large";
     case 503:
@@ -35,6 +37,8 @@ static const char *sentence_of(int status) {
         return "There is no such page, or no such fiber any more.\n";
     case 405:
         return "Only GET is served.\n";
+    case 409:
+        return "The program changed while it was searched, or another report is in progress: try again.\n";
     case 431:
         return "The request is too long.\n";
     case 503:

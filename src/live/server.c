@@ -180,13 +180,15 @@ static int put_page(struct client *c, const char *nonce) {
 
 /* ---- jobs ---- */
 
-/* A running recording is not restarted: then the file has its events so far, and those of the given seconds. */
+/* A running recording is not restarted: then the file has its events so far, and those of the given seconds. For traces,
+ * and for profiles that are made of recorded events. */
 static int record_for(struct job *job, int fd) {
     int rc = cc_record_start(NULL);
     if (rc != 0 && rc != EALREADY) return rc;
     uint64_t until = cc__clock_real() + job->seconds * 1000 * MS;
     while (cc__clock_real() < until && cc__get(&live.hurry) == 0) cc__thread_nap((long)(10 * MS));
-    int written = cc_record_write(fd, (CCRecordFormat)job->what);
+    int written = job->kind == JOB_TRACE ? cc_record_write(fd, (CCRecordFormat)job->what)
+                                         : cc_profile_write(fd, (CCProfile)job->what);
     if (rc == 0) (void)cc_record_stop();
     return written;
 }
@@ -196,7 +198,9 @@ static void *run_job(void *arg) {
     int fd = fileno(job->client->response.body);
     cc__thread_name("ccc/view-job");
     cc__quiet_thread_is_ours(1, cc__thread_id());
-    job->result = job->kind == JOB_TRACE ? record_for(job, fd)
+    bool records = job->kind == JOB_TRACE ||
+                   (job->kind == JOB_PROFILE && (job->what == CC_PROFILE_BLOCK || job->what == CC_PROFILE_CONTENTION));
+    job->result = records                ? record_for(job, fd)
                   : job->kind == JOB_CPU ? cc__profile_cpu(fd, cc_after_ms(job->seconds * 1000), &live.hurry)
                                          : cc_profile_write(fd, (CCProfile)job->what);
     cc__quiet_thread_is_ours(1, 0);
@@ -235,7 +239,10 @@ static void end_job(void) {
     cc__thread_join(live.job.thread);
     live.job.client = NULL;
     bool good = live.job.result == 0 && cc__response_close(&c->response);
-    begin_answer(c, good ? 200 : 503,
+    begin_answer(c,
+                 good                       ? 200
+                 : live.job.result == EBUSY ? 409
+                                            : 503,
                  live.job.kind == JOB_TRACE && live.job.what == CC_RECORD_TEXT ? "text/plain"
                                                                                : "application/octet-stream",
                  NULL);

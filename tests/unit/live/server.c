@@ -568,7 +568,8 @@ TEST(traces_and_profiles) {
     CHECK_EQ(get("/profile?kind=fibers"), 200);
     CHECK_EQ(get("/profile?kind=none"), 400);
     CHECK_EQ(get("/trace?format=none"), 400);
-    CHECK_EQ(get("/profile?kind=block"), 503); /* nothing was recorded */
+    CHECK_EQ(get("/profile?kind=block&seconds=0"), 200); /* it records for itself */
+    CHECK_EQ(get("/profile?kind=contention&seconds=0"), 200);
     CHECK_EQ(get("/trace?format=go&seconds=0"), 200);
     CHECK(says("go 1.22 trace"));
     CHECK_EQ(get("/trace?format=text&seconds=0"), 200);
