@@ -58,8 +58,8 @@ CC_API int cc_pool_free(CCPool *pool);
  * *result is NULL. EAGAIN: the pool has no thread and the system cannot create one; fn was not called. EINVAL: fn is
  * NULL. ENOMEM: _until could not allocate its timer; fn was not called.
  *
- * On an OS thread, and in a simulation, fn is called directly, unless a deadline has passed. Any context;
- * switches. */
+ * On an OS thread, and in a simulation, fn is called directly, unless a deadline has passed: in a simulated fiber it
+ * is inside the caller's scopes. Any context; switches. */
 CC_API CC_MUST_CHECK int cc_blocking(CCTaskFn fn, void *arg, void **result);
 
 /* The same with a deadline for the start of the call. ETIMEDOUT: it has not started by then, and fn was not called. */

@@ -42,7 +42,7 @@ typedef struct CCChanConfig {
     void *context;
     /* Carries tasks (elem_size 0 or sizeof(CCTask)); see cc_chan_send_task. */
     bool ordered;
-    const char *name; /* for dumps; copied, truncated to CC_CHAN_NAME_MAX - 1 bytes */
+    const char *name; /* for dumps; copied as by cc_fiber_set_name, at most CC_CHAN_NAME_MAX - 1 bytes */
     /* Called, with `context`, for each value that was sent and will never be received: those dropped by drop-old and
      * those still buffered when the channel is freed. For values that own resources, such as pointers. Not for pools
      * and ordered channels. Runs outside the channel's lock, on a copy. Must not panic. */

@@ -133,7 +133,8 @@ enum {
 };
 
 /* Waits until at least one of `events` holds, without reading or writing: for libraries that do their own I/O. *ready,
- * if not NULL: which of them hold, and CC_HANGUP whenever the peer has disconnected or there is an error. Another
+ * if not NULL: which of them hold, and CC_HANGUP whenever the peer has disconnected or there is an error; that it
+ * has only shut down its write side is reported if CC_HANGUP is among `events`. Another
  * caller may read the data first. EINVAL: no event, or an unknown one. */
 CC_API CC_MUST_CHECK int cc_fd_wait(int fd, int events, int *ready);
 CC_API CC_MUST_CHECK int cc_fd_wait_try(int fd, int events, int *ready);

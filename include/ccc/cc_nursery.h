@@ -66,7 +66,7 @@ typedef struct CCNurseryConfig {
     CCDeadline deadline CC__ZERO; /* default: none of its own */
     /* How long shields hold after a cancellation, counted from when a worker can set the timer; 0: forever. */
     uint64_t grace_ms CC__ZERO;
-    const char *name CC__ZERO;     /* for messages; copied, truncated to CC_FIBER_NAME_MAX - 1 bytes */
+    const char *name CC__ZERO;     /* for messages; copied as by cc_fiber_set_name */
     uint64_t reserved[4] CC__ZERO; /* 0; see cc_base.h. The last field: CC_NURSERY ends its list with it */
 } CCNurseryConfig;
 

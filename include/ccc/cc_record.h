@@ -57,8 +57,8 @@ CC_API int cc_record_write(int fd, CCRecordFormat format);
  * mean Go's. Errors as above, and of opening; EINVAL: NULL. */
 CC_API int cc_record_snapshot(const char *path);
 
-/* Puts a mark into the timeline of the calling fiber or thread: text formatted as by printf, up to 255 bytes. Does
- * nothing, not even formatting, while recording is off. */
+/* Puts a mark into the timeline of the calling fiber or thread: text formatted as by printf, up to 255 bytes, with
+ * control characters as spaces. Does nothing, not even formatting, while recording is off. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif

@@ -94,8 +94,9 @@ CC_API bool cc_in_fiber(void);
 /* The id of the running fiber or hosted call; 0 otherwise. Any context; does not switch. */
 CC_API CCFiberId cc_fiber_id(void);
 
-/* Names the running fiber, for messages and dumps; copied, truncated to CC_FIBER_NAME_MAX - 1 bytes. NULL removes the
- * name. EPERM outside a fiber. Fibers; does not switch. */
+/* Names the running fiber, for messages and dumps; copied, truncated to CC_FIBER_NAME_MAX - 1 bytes, and before
+ * the first control character or byte that is not UTF-8. NULL removes the name. EPERM outside a fiber. Fibers; does not
+ * switch. */
 CC_API int cc_fiber_set_name(const char *name);
 
 /* The running fiber's name, "" without one or outside a fiber; valid until the fiber ends or is

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fatal.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "os/clock.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
@@ -64,7 +65,10 @@ CCChan *cc_chan_create_ex(const CCChanConfig *config) {
     ch->threshold = ch->select_threshold = BIAS_USES_MIN;
     ch->config = *config;
     ch->config.name = NULL;
-    if (config->name != NULL) snprintf(ch->name, sizeof ch->name, "%s", config->name);
+    if (config->name != NULL) {
+        snprintf(ch->name, sizeof ch->name, "%s", config->name);
+        cc__utf8_cut(ch->name);
+    }
     cc__list_init(&ch->receivers);
     cc__list_init(&ch->senders);
     cc__set(&ch->refs, 1);

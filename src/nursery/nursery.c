@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/fatal.h"
+#include "base/utf8.h"
 #include "os/thread.h"
 #include "sim/sim.h"
 #include "sync/freed.h"
@@ -32,7 +33,10 @@ static int create(const CCNurseryConfig *config, CCNursery **nursery) {
     n->mode = config->mode;
     n->result = config->result;
     n->close_end = &n->closing;
-    if (config->name != NULL) snprintf(n->name, sizeof n->name, "%s", config->name);
+    if (config->name != NULL) {
+        snprintf(n->name, sizeof n->name, "%s", config->name);
+        cc__utf8_cut(n->name);
+    }
     cc__scope_init(&n->scope, parent, grace == 0 || grace > UINT64_MAX / 1000000 ? UINT64_MAX : grace * 1000000);
     n->scope.nursery = true;
     uint64_t deadline = cc__wait_deadline(config->deadline);

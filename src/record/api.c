@@ -38,7 +38,7 @@ static void tell(void) {
 static unsigned workers_now(void) {
     bool outside = cc__worker() == NULL;
     if (outside && cc__upcall_enter(false) != 0) return 0;
-    unsigned n = cc__sched.max + cc__get(&cc__sched.islands);
+    unsigned n = cc__sched.max + cc__get_acquire(&cc__sched.islands);
     if (outside) cc__upcall_leave();
     return n;
 }
@@ -126,6 +126,8 @@ void cc_note(const char *format, ...) {
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    for (char *c = text; *c != '\0'; c++) /* in text form an event is one line */
+        if ((unsigned char)*c < ' ' || *c == 0x7f) *c = ' ';
     cc__record_here(REC_NOTE, 0, 0, text);
 }
 

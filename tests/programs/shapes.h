@@ -510,7 +510,7 @@ static void dead_after_a_sync(void) {
 
 static const struct shape_case dead_shapes[] = {
     {"receive", dead_recv, {"'reader' waits to receive from channel 'empty'", "receiver", "OS thread"}},
-    {"several that receive", dead_readers, {"3 fibers wait", "no cycle of waits was found"}},
+    {"several that receive", dead_readers, {"3 fibers wait", "no cycle of waits among fibers was found"}},
     {"several, each of its own channel", dead_apart, {"no other fiber's stack refers to it", "no cycle of waits"}},
     {"on an island", dead_island, {"'reader' on island 'lagoon' waits to receive from channel 'tide'", "receiver"}},
     {"send to a full one", dead_send_full, {"'writer' waits to send on channel 'full'", "2 buffered"}},
