@@ -16,7 +16,7 @@
 static struct lock dumping;
 
 void cc__dump_begin(void) {
-    cc__lock_take(&dumping);
+    cc__lock_take_long(&dumping);
 }
 
 bool cc__dump_begin_until(uint64_t until) {

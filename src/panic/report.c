@@ -61,7 +61,7 @@ static void print(const CCPanic *info, const char *head, const char *why) {
     else
         snprintf(who, sizeof who, "in fiber %u.%u", slot, generation);
     if (info->name[0] != '\0') snprintf(name, sizeof name, " '%s'", info->name);
-    cc__lock_take(&printing);
+    cc__lock_take_long(&printing);
     cc__warn("%spanic %s%s%s%s: %s", head, who, name, why[0] != '\0' ? ", " : "", why,
              info->message[0] != '\0' ? info->message : "(no message)");
     unsigned frames = info->frame_count < CC_PANIC_FRAMES_MAX ? info->frame_count : CC_PANIC_FRAMES_MAX;

@@ -188,7 +188,7 @@ void cc__record_save(bool end) {
     uint64_t now = cc__clock_real(), saved = cc__get(&wanted.saved);
     if (!end && saved != 0 && now - saved < PAUSE_S * UINT64_C(1000000000)) return;
     cc__set(&wanted.saved, now);
-    cc__lock_take(&writing);
+    cc__lock_take_long(&writing);
     char name[1024];
     int rc = name_of_file(name, sizeof name) ? write_file(name, true) : ENAMETOOLONG;
     cc__lock_release(&writing);

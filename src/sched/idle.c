@@ -372,6 +372,14 @@ static bool saved_time(struct worker *w) {
     return victim_stays(w) && cc__get(&w->victim->runq.count) == 0;
 }
 
+/* Whether fibers that the steal has left still wait behind that turn (STEAL-1). Then more are taken at once, however
+ * short their work is: otherwise SHARE_MAX of them would get their turns for each tick of the watcher. If those that
+ * were stolen have waited for locks: not if the victim has made fibers ready since, because it is the holder then. */
+static bool left_some(struct worker *w, uint64_t waits) {
+    uint32_t left = w->victim_left, count = victim_stays(w) ? cc__get(&w->victim->runq.count) : 0;
+    return left != 0 && count != 0 && (waits == 0 || count <= left);
+}
+
 static void judge_stolen_work(struct worker *w, bool gives_back) {
     w->idle_since = cc__clock_now();
     bool gave_too_much = gives_back || w->idle_since < cc__get(&w->payoff_deadline);
@@ -386,7 +394,7 @@ static void judge_stolen_work(struct worker *w, bool gives_back) {
         }
         paid = paid && !gave_too_much;
         count_payoff(w, paid, ns);
-        w->skip_search = !paid;
+        w->skip_search = gives_back || (!paid && !left_some(w, waits));
     }
     w->victim = NULL;
     w->received = 0;

@@ -56,8 +56,10 @@ static bool steal_queue(struct worker *w, struct worker *victim) {
     cc__list_init(&list);
     if (!cc__bias_revoke(&victim->runq.bias)) return false;
     uint32_t n = cc__runq_take_oldest(&victim->runq, cc__policy_half(cc__get(&victim->runq.count)), true, &list);
+    uint32_t left = cc__get(&victim->runq.count);
     cc__bias_release(&victim->runq.bias);
     if (n == 0) return false;
+    w->victim_left = left;
     say("the queue", n, victim);
     w->received += n + cc__runq_append(w, &list, n);
     cc__count_n(w, steals, n);

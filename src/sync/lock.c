@@ -21,6 +21,10 @@ void cc__lock_slow(struct lock *lock) {
     }
 }
 
+void cc__lock_take_long(struct lock *lock) {
+    while (!cc__lock_try(lock)) cc__thread_nap(LOCK_LONG_NAP_NS);
+}
+
 #ifdef CC_TSAN /* what lock.h and atomic.h hide from the race detector */
 CC_NOINLINE CC_NO_TSAN void cc__set_release_hidden(_Atomic uint64_t *p, uint64_t v) {
     cc__set_release(p, v);

@@ -20,6 +20,9 @@ struct lock {
 };
 
 void cc__lock_slow(struct lock *lock);
+/* Takes a lock that is held while its holder writes, to a pipe that nobody reads, say: unlike for other locks, a worker
+ * that waits for it is blocked (sched/pressure.c). */
+void cc__lock_take_long(struct lock *lock);
 
 /* One attempt, not reported to sync/held.h. */
 CC_INLINE bool cc__lock_grab(struct lock *lock) {

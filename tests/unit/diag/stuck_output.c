@@ -293,6 +293,32 @@ static void *dump_for_ever(void *file) {
     return NULL;
 }
 
+static void *dump_to_nowhere(void *file) {
+    CHECK_EQ(cc_dump(file), 0);
+    return NULL;
+}
+
+/* A fiber waits until that thread has written its dump: its worker is blocked, and others are added. */
+TEST(a_fiber_that_waits_for_a_dump) {
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = 1, .max_workers = 4}), 0);
+    FILE *file = fdopen(full_pipe(), "w"), *nowhere = fopen("/dev/null", "w");
+    pthread_t thread;
+    CHECK(file != NULL && nowhere != NULL);
+    setbuf(file, NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, dump_for_ever, file), 0);
+    cc__thread_nap(100000000);
+    CCTask ticker = cc_fiber_spawn_task(tick, NULL), waits = cc_fiber_spawn_task(dump_to_nowhere, nowhere);
+    long before = ticks;
+    for (uint64_t end = cc_now_ns() + 20000000000; cc_worker_count() == 1 || ticks < before + 20;) {
+        CHECK(cc_now_ns() < end);
+        cc__thread_nap(1000000);
+    }
+    cc_task_detach(&ticker);
+    cc_task_detach(&waits);
+    DONE();
+    _exit(0); /* no shutdown, as below */
+}
+
 TEST(a_dump_of_another_thread) {
     start();
     FILE *file = fdopen(full_pipe(), "w");

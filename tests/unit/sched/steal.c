@@ -65,6 +65,29 @@ TEST(lone_child_of_a_busy_fiber) {
     with_each_count(wait_for_child_spinning, 1);
 }
 
+/* A steal takes SHARE_MAX of them at most. Their work is short, and does not pay; the thief sleeps only when the queue
+ * is empty, because a tick of the watcher for each such part would be a millisecond for each. */
+enum { MANY_CHILDREN = 20 * SHARE_MAX };
+
+static void *wait_for_many_spinning(void *arg) {
+    static CCTask children[MANY_CHILDREN];
+    CCStats before, after;
+    cc__set(&ran, 0);
+    for (int i = 0; i < MANY_CHILDREN; i++) children[i] = cc_fiber_spawn_task(note, NULL);
+    spin_until_ran(1);
+    CHECK_EQ(cc_stats(&before, sizeof before), 0);
+    spin_until_ran(MANY_CHILDREN);
+    CHECK_EQ(cc_stats(&after, sizeof after), 0);
+    printf("the thief has slept %d times\n", (int)(after.sleeps - before.sleeps));
+    CHECK(after.sleeps - before.sleeps < MANY_CHILDREN / SHARE_MAX / 2);
+    for (int i = 0; i < MANY_CHILDREN; i++) CHECK_EQ(cc_task_join(&children[i], NULL), 0);
+    return arg;
+}
+
+TEST(many_children_of_a_busy_fiber) {
+    for (int i = 0; i < 3; i++) with_workers(2, wait_for_many_spinning);
+}
+
 /* ---- a woken fiber in the slot ---- */
 
 static struct gate gate;
