@@ -195,8 +195,8 @@ CC_API CC_MUST_CHECK int cc_conn_alive(CCConn *conn);
  * ask for it earlier if you need it. EOPNOTSUPP: a pipe has none. Any context; does not switch. */
 CC_API int cc_conn_local(CCConn *conn, CCAddr *addr);
 CC_API int cc_conn_peer(CCConn *conn, CCAddr *addr);
-/* The descriptor, for setsockopt(2) and the like; the library still owns it. -1: NULL, closed, or there is none. Any context;
- * does not switch. */
+/* The descriptor, for setsockopt(2) and the like; the library still owns it. -1: NULL, closed, or there is none. Any
+ * context; does not switch. */
 CC_API int cc_conn_fd(CCConn *conn);
 /* Whether what is written to the connection is what goes to its descriptor: true unless cc_conn_create has made it.
  * false for NULL. Any context; does not switch. */

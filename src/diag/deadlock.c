@@ -121,7 +121,8 @@ static void print_cycle(struct out *out, bool fibers) {
     struct graph_wait cycle[SHOWN];
     unsigned length = cc__graph_cycle(cycle, SHOWN, true);
     if (length == 0) {
-        cc__out(out, "%snothing will ever complete these waits\n", fibers ? "no cycle of waits among fibers was found: " : "");
+        cc__out(out, "%snothing will ever complete these waits\n",
+                fibers ? "no cycle of waits among fibers was found: " : "");
         return;
     }
     cc__out(out, "a cycle of %u wait%s:\n", length, cc__out_s(length));

@@ -75,7 +75,8 @@ void cc__dump_workers(struct out *out) {
         if (cc__worker_is_island(w)) {
             if (!cc__worker_open(w)) continue;
             if (current == NULL) snprintf(who, sizeof who, "has nothing to run");
-            cc__out(out, "island '%s' (worker %u, thread %d) %s; ", cc__island_name(w).text, i, cc__get(&w->remote.tid), who);
+            cc__out(out, "island '%s' (worker %u, thread %d) %s; ", cc__island_name(w).text, i, cc__get(&w->remote.tid),
+                    who);
         } else if (!cc__worker_open(w)) {
             cc__out(out, "worker %u has no thread now; ", i);
         } else {

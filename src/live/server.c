@@ -180,8 +180,8 @@ static int put_page(struct client *c, const char *nonce) {
 
 /* ---- jobs ---- */
 
-/* A running recording is not restarted: then the file has its events so far, and those of the given seconds. For traces,
- * and for profiles that are made of recorded events. */
+/* A running recording is not restarted: then the file has its events so far, and those of the given seconds. For
+ * traces, and for profiles that are made of recorded events. */
 static int record_for(struct job *job, int fd) {
     int rc = cc_record_start(NULL);
     if (rc != 0 && rc != EALREADY) return rc;

@@ -149,11 +149,11 @@ struct worker {
     uint64_t lock_waits;      /* how often fibers had waited for locks on it by then */
     struct worker *victim;    /* from whose queue it has stolen since it last was idle, and in which of its turns */
     uint64_t victim_turn;
-    uint32_t victim_left;     /* fibers that the steal has left in its queue */
-    uint64_t *deferrals; /* every worker's `deferred` at its last tick as the watcher */
-    uint32_t quiet;      /* its consecutive ticks, as the watcher, at which nothing waited and nothing was deferred */
-    uint64_t idle_since; /* when it last ran out of work */
-    uint64_t *seen;      /* every worker's turns at the last tick */
+    uint32_t victim_left; /* fibers that the steal has left in its queue */
+    uint64_t *deferrals;  /* every worker's `deferred` at its last tick as the watcher */
+    uint32_t quiet;       /* its consecutive ticks, as the watcher, at which nothing waited and nothing was deferred */
+    uint64_t idle_since;  /* when it last ran out of work */
+    uint64_t *seen;       /* every worker's turns at the last tick */
     struct unwind_memo *memo; /* of recorded stacks (trace_route.c); NULL: none yet */
     struct turn_log turn_log;
     pthread_t thread; /* to the race detector, its address stands for what fibers have written to the worker */

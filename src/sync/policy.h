@@ -9,7 +9,7 @@ enum {
     LOCK_PAUSES = 64,    /* between two checks, at most: 2.5 us */
     LOCK_PATIENCE = 200, /* pauses in all: 8 us, longer than any section takes unless its holder lost the CPU. Guess */
     LOCK_YIELDS = 20,    /* then it yields its CPU this often ... Guess */
-    LOCK_NAP_NS = 50 * 1000, /* ... then it naps: decision 006. Guess */
+    LOCK_NAP_NS = 50 * 1000,        /* ... then it naps: decision 006. Guess */
     LOCK_LONG_NAP_NS = 1000 * 1000, /* for one that is held during a write. Guess */
 };
 
