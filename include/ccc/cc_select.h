@@ -105,13 +105,20 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 #define CC_MATCH_NONE (-1)   /* CC_MATCH_TRY: no arm is ready */
 #define CC_MATCH_FAILED (-2) /* cancelled, no memory, or a malformed arm */
 
-/* The arms: initialisers of a CCCase. *pointer has the element size of the channel; for channels of CC_CHAN_OF there
- * are arms that also check the type (cc_chan_handle.h). */
+/* The arms: initialisers of a CCCase. *pointer has the element size of the channel, and the pointer is NULL for a
+ * channel whose elements have no size; for channels of CC_CHAN_OF there are arms that also check the type
+ * (cc_chan_handle.h). */
 #ifndef __cplusplus
-#define CC_SEND(channel, pointer, where) \
-    { .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(pointer), .size = sizeof *(pointer), .status = (where) }
+/* The size of what it points to; NULL has some size, which is ignored. */
+#define CC__SIZE_AT(pointer) \
+    sizeof *_Generic((pointer), void * : (char *)0, const void * : (char *)0, default : (pointer))
+#define CC_SEND(channel, pointer, where)                                                                 \
+    {                                                                                                    \
+        .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(pointer), .size = CC__SIZE_AT(pointer), \
+        .status = (where)                                                                                \
+    }
 #define CC_RECV(channel, pointer, where) \
-    { .kind = CC_CASE_RECV, .ch = (channel), .value = (pointer), .size = sizeof *(pointer), .status = (where) }
+    { .kind = CC_CASE_RECV, .ch = (channel), .value = (pointer), .size = CC__SIZE_AT(pointer), .status = (where) }
 #define CC_JOIN(task_pointer, result_pointer, where) \
     { .kind = CC_CASE_JOIN, .task = (task_pointer), .value = (result_pointer), .status = (where) }
 #define CC_EXITED(process_pointer, status_pointer, where) \
@@ -133,6 +140,7 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 #define CC_WRITABLE_CASE(descriptor, where) \
     { .kind = CC_CASE_WRITABLE, .fd = (descriptor), .status = (where) }
 #else
+#define CC__SIZE_AT(pointer) cc_size_at_(pointer)
 #define CC_SEND(channel, pointer, where) cc_case_send_((channel), (pointer), (where))
 #define CC_RECV(channel, pointer, where) cc_case_recv_((channel), (pointer), (where))
 #define CC_JOIN(task_pointer, result_pointer, where) cc_case_join_((task_pointer), (result_pointer), (where))
@@ -178,11 +186,24 @@ inline CCCase cc_case_of_(CCCaseKind kind, CCChan *ch, const void *value, size_t
 template <size_t n> inline int cc_match_cxx_(CCCase (&&cases)[n], bool wait) {
     return cc_match(cases, n, wait);
 }
+/* A null pointer is for elements without a size. */
+template <typename T> inline size_t cc_size_at_(T *) {
+    return sizeof(T);
+}
+inline size_t cc_size_at_(decltype(nullptr)) {
+    return 0;
+}
 template <typename T> inline CCCase cc_case_send_(CCChan *ch, const T *value, int *status) {
     return cc_case_of_(CC_CASE_SEND, ch, value, sizeof *value, status);
 }
+inline CCCase cc_case_send_(CCChan *ch, decltype(nullptr), int *status) {
+    return cc_case_of_(CC_CASE_SEND, ch, nullptr, 0, status);
+}
 template <typename T> inline CCCase cc_case_recv_(CCChan *ch, T *value, int *status) {
     return cc_case_of_(CC_CASE_RECV, ch, value, sizeof *value, status);
+}
+inline CCCase cc_case_recv_(CCChan *ch, decltype(nullptr), int *status) {
+    return cc_case_of_(CC_CASE_RECV, ch, nullptr, 0, status);
 }
 inline CCCase cc_case_join_(CCTask *task, void **result, int *status) {
     CCCase c = cc_case_of_(CC_CASE_JOIN, NULL, result, 0, status);

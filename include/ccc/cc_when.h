@@ -50,10 +50,11 @@ CC_BEGIN_DECLS
 #define CC_WHEN_ORDERED CC_WHEN_ORDERED_N(16)
 #define CC_WHEN_ORDERED_N(n) CC__WHEN_BLOCK(n, cc_when_choose_ordered)
 
-/* A value was received into *pointer, or *pointer was sent; _OF: with a typed handle (cc_chan_handle.h). A NULL channel
- * is never ready. A send on a full drop-new channel is ready: CC_WHEN_ERROR is EAGAIN. */
-#define CC_ON_RECV(channel, pointer) CC__ON(cc_when_recv_(CC__WHEN, (channel), (pointer), sizeof *(pointer)))
-#define CC_ON_SEND(channel, pointer) CC__ON(cc_when_send_(CC__WHEN, (channel), (pointer), sizeof *(pointer)))
+/* A value was received into *pointer, or *pointer was sent, or a token, where the channel's elements have no size and
+ * the pointer is NULL; _OF: with a typed handle (cc_chan_handle.h). A NULL channel is never ready. A send on a full
+ * drop-new channel is ready: CC_WHEN_ERROR is EAGAIN. */
+#define CC_ON_RECV(channel, pointer) CC__ON(cc_when_recv_(CC__WHEN, (channel), (pointer), CC__SIZE_AT(pointer)))
+#define CC_ON_SEND(channel, pointer) CC__ON(cc_when_send_(CC__WHEN, (channel), (pointer), CC__SIZE_AT(pointer)))
 #define CC_ON_RECV_OF(handle, pointer) \
     CC__ON(cc_when_recv_(CC__WHEN, (handle).ch, CC__RECEIVES(handle, pointer), sizeof *(pointer)))
 #define CC_ON_SEND_OF(handle, pointer) \

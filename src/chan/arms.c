@@ -7,7 +7,8 @@
  * has it too. So a select that polls channels in use by another worker fetches one line of each. */
 static bool malformed(const CCCase *c) {
     if (likely(c->size == c->ch->fast_size && c->size != 0 && c->value != NULL)) return false;
-    return c->size != c->ch->size || (c->value == NULL && c->size > 0);
+    if (c->ch->size == 0) return c->size != 0 && c->value != NULL;
+    return c->size != c->ch->size || c->value == NULL;
 }
 
 static int not_ready(struct worker *w, const CCChan *ch) {

@@ -223,6 +223,23 @@ static void channels_(void) {
     default:
         MUST(false);
     }
+    CCChan *tokens = cc_chan_create(0, 1);
+    CC_MATCH_TRY(CC_SEND(tokens, NULL, &rc), CC_RECV(tokens, NULL, NULL)) {
+    case 0:
+        MUST(rc == 0);
+        break;
+    default:
+        MUST(false);
+    }
+    CC_WHEN {
+        CC_ON_SEND(tokens, NULL) {
+            MUST(false);
+        }
+        CC_ON_RECV(tokens, NULL) {
+            MUST(CC_WHEN_ERROR == 0 && cc_chan_len(tokens) == 0);
+        }
+    }
+    cc_chan_free(tokens);
     CCChan *signals = cc_chan_create(sizeof(CCSignal), 1);
     CCSignal signal;
     CCProcess *process = NULL;

@@ -843,3 +843,70 @@ static void *misuse_body(void *unused) {
 TEST_WORKERS(misuse) {
     both_contexts(misuse_body);
 }
+
+/* ---- tokens: elements without a size ---- */
+
+static void *send_token(void *tokens) {
+    CHECK_EQ(cc_chan_send(tokens, NULL, 0), 0);
+    return NULL;
+}
+
+static void *tokens_body(void *unused) {
+    (void)unused;
+    CCChan *tokens = new_chan(0, 1), *values = new_chan(sizeof(int), 1);
+    int v = 0, received = 0, sent = 0, closed = 0, status = -1;
+    for (int i = 0; i < 2; i++) { /* sends, then receives: there is room for one */
+        CC_WHEN {
+            CC_ON_RECV(tokens, NULL) {
+                received++;
+            }
+            CC_ON_SEND(tokens, NULL) {
+                sent++;
+            }
+            CC_ON_RECV(values, &v) {
+                CHECK(false);
+            }
+        }
+        CHECK_EQ(sent, 1);
+        CHECK_EQ(received, i);
+        CHECK_EQ(cc_chan_len(tokens), 1u - (unsigned)i);
+    }
+    CC_MATCH(CC_RECV(values, &v, NULL), CC_SEND(tokens, NULL, &status)) {
+    case 1:
+        sent++;
+    }
+    CHECK_EQ(sent, 2);
+    CHECK_EQ(status, 0);
+    CCTask sender = cc_fiber_spawn_task(send_token, tokens);
+    for (int i = 0; i < 2; i++) { /* the second one may be waited for */
+        CC_MATCH(CC_RECV(tokens, NULL, &status), CC_AFTER_MS(10000)) {
+        case 0:
+            CHECK_EQ(status, 0);
+            received++;
+        }
+    }
+    CHECK_EQ(received, 3);
+    CHECK_EQ(cc_task_join(&sender, NULL), 0);
+    CHECK_EQ(cc_chan_close(tokens), 0);
+    CC_WHEN {
+        CC_ON_RECV(tokens, NULL) {
+            CHECK(false);
+        }
+        CC_ON_CLOSED(tokens) {
+            closed = CC_WHEN_ERROR;
+        }
+    }
+    CHECK_EQ(closed, EPIPE);
+    /* A value is no token, and NULL no value. */
+    CCCase value = CC_RECV(tokens, &v, NULL), none = CC_RECV(values, NULL, NULL);
+    size_t chosen;
+    CHECK_EQ(cc_select_try(&value, 1, &chosen), EINVAL);
+    CHECK_EQ(cc_select_try(&none, 1, &chosen), EINVAL);
+    cc_chan_free(tokens);
+    cc_chan_free(values);
+    return NULL;
+}
+
+TEST_WORKERS(tokens) {
+    both_contexts(tokens_body);
+}
