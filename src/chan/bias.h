@@ -12,7 +12,7 @@ CC_INLINE void cc__chan_count_locked(struct worker *w, CCChan *ch) {
     if (ch->last_user == w->core.tag) {
         ch->uses++;
     } else {
-        if (ch->last_user != 0) cc__contention_moved(w);
+        if (cc__contention_with(ch->last_user) && !cc__chan_calls(ch)) cc__contention_moved(w);
         ch->last_user = w->core.tag;
         ch->uses = 0;
     }

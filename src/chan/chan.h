@@ -72,6 +72,11 @@ CC_INLINE void *cc__chan_slot(CCChan *ch, size_t index) {
     return ch->ring + index * ch->size;
 }
 
+/* Whether a send may call a function of the program. */
+CC_INLINE bool cc__chan_calls(const CCChan *ch) {
+    return ch->config.on_drop != NULL;
+}
+
 /* Drops the oldest value. The ring is not empty. */
 CC_INLINE void cc__chan_drop_locked(CCChan *ch) {
     if (++ch->head == ch->capacity) ch->head = 0;

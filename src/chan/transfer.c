@@ -53,9 +53,10 @@ static enum guard hold(struct worker *w, CCChan *ch) {
     return GUARD_LOCK;
 }
 
-/* Whether the operation is timed (sched/contention.h); not on a channel that is this worker's own. */
+/* Whether the operation is timed (sched/contention.h); not on a channel that is this worker's own, nor if it may call a
+ * function of the program. */
 CC_INLINE bool is_timed(struct worker *w, const CCChan *ch) {
-    return w != NULL && cc__contention_times(w) && !cc__chan_biased_to(w, ch);
+    return w != NULL && cc__contention_times(w) && !cc__chan_biased_to(w, ch) && !cc__chan_calls(ch);
 }
 
 /* Takes the guard and makes one step, which is timed. */

@@ -27,6 +27,11 @@ static uint64_t average(struct worker *w) {
                                                   : 0;
 }
 
+/* Whether another worker has stopped since then: what was measured before may no longer be so. */
+static bool stopped_after(uint64_t time) {
+    return cc__get(&cc__sched.idle.contended_at) > time;
+}
+
 /* Ends the turn at the fiber's next call that may switch, and polls: there the worker gives its fibers back. */
 static void give_back_soon(struct worker *w) {
     uint64_t turn = cc__get(&w->core.turns);
@@ -39,11 +44,20 @@ void cc__contention_count(struct worker *w, uint32_t moves) {
     if (cc__sched.simulated || cc__worker_is_island(w)) return;
     cc__set(&w->runq.timed, 1);
     if (moves % MOVES_JUDGED != 0) return;
-    uint64_t now = cc__clock_now(), span = now - cc__get(&w->moves.since), each = average(w);
+    uint64_t now = cc__clock_now(), since = cc__get(&w->moves.since), each = average(w);
     cc__set(&w->moves.since, now);
     cc__set(&w->moves.ns, 0);
     cc__set(&w->moves.longest, 0);
     cc__set(&w->moves.timed, 0);
-    if (each == 0) return;
-    if (cc__policy_contended(each * MOVES_JUDGED, span, cc__policy_awake(cc__get(&cc__sched.want)))) give_back_soon(w);
+    if (each == 0 || stopped_after(since)) return;
+    unsigned awake = cc__policy_awake(cc__get(&cc__sched.want));
+    if (cc__policy_contended(each * MOVES_JUDGED, now - since, awake)) give_back_soon(w);
+}
+
+bool cc__contention_stops(struct worker *w) {
+    uint64_t before = cc__get(&cc__sched.idle.contended_at);
+    if (!stopped_after(cc__get(&w->moves.since)) && cc__cas_seq(&cc__sched.idle.contended_at, &before, cc__clock_now()))
+        return true;
+    cc__set(&w->moves.give_back, false);
+    return false;
 }

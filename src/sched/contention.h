@@ -19,6 +19,15 @@
 /* The worker's moves, every MOVES_TIMED of them. */
 CC_COLD void cc__contention_count(struct worker *w, uint32_t moves);
 
+/* At a poll of a worker that is to stop: whether it does. Not if another one has stopped since that was decided:
+ * otherwise all of them stop at once. */
+CC_COLD bool cc__contention_stops(struct worker *w);
+
+/* Whether `user`, a worker's tag, is one of the pool. An island's fibers cannot move. 0: nobody, or an OS thread. */
+CC_INLINE bool cc__contention_with(uint64_t user) {
+    return user != 0 && cc__tag_owner(user) <= cc__sched.max;
+}
+
 /* Counts an operation on an object that another worker has used before. */
 CC_INLINE void cc__contention_moved(struct worker *w) {
     uint32_t moves = cc__get(&w->moves.count) + 1;

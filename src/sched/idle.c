@@ -242,7 +242,6 @@ static void give_back(struct worker *w) {
     cc__bias_leave(&w->runq.bias);
     cc__inject_put_all(&list, n);
     if (n > 0) cc__event(share, n);
-    cc__set(&cc__sched.idle.contended_at, w->idle_since);
 }
 
 enum found {

@@ -28,6 +28,7 @@
 #include "sched/next.h"
 
 #include "os/clock.h"
+#include "sched/contention.h"
 #include "sched/driver.h"
 #include "sched/idle.h"
 #include "sched/inbox.h"
@@ -235,7 +236,7 @@ struct fiber *cc__next(struct worker *w) {
     for (;;) {
         if (cc__get(&w->core.turns) >= cc__get(&w->core.poll_at)) {
             (void)poll(w);
-            if (unlikely(cc__get(&w->moves.give_back))) {
+            if (unlikely(cc__get(&w->moves.give_back)) && cc__contention_stops(w)) {
                 if (!cc__idle(w)) return NULL;
                 continue;
             }

@@ -242,6 +242,11 @@ extern struct sched cc__sched;
 enum { ISLANDS_MAX = 64 };
 _Static_assert(CC_WORKERS_MAX + ISLANDS_MAX < 1023, "an owner has ten bits");
 
+/* The owner of a worker's tag; above sched.max: that of an island. */
+CC_INLINE unsigned cc__tag_owner(uint64_t tag) {
+    return (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
+}
+
 /* Iterates over all workers that ever had a thread, those of islands included; UINT32_MAX: the end. */
 CC_INLINE unsigned cc__sched_from(unsigned i) {
     if (i < cc__get(&cc__sched.count)) return i;

@@ -113,7 +113,7 @@ void cc__sched_await_outside(uint64_t tag) {
     struct worker *self = cc__worker();
     if (self != NULL && self->core.tag == tag) return;
     if (self == NULL && !cc__upcall_enter_locked()) return; /* there are no workers */
-    unsigned owner = (unsigned)(tag & (WORD_OWNER >> WORD_OWNER_SHIFT));
+    unsigned owner = cc__tag_owner(tag);
     if (owner <= cc__sched.max + ISLANDS_MAX && cc__sched.workers[owner - 1].core.tag == tag) {
         cc__barrier_heavy();
         await_outside(&cc__sched.workers[owner - 1]);

@@ -36,9 +36,9 @@ static uint32_t moves(void) {
     return cc__get(&cc__worker()->moves.count);
 }
 
-/* As if another worker had used it. */
+/* As if another worker had used it: one of another runtime, with the same number. */
 static void use_elsewhere(CCChan *ch) {
-    ch->last_user = cc__worker()->core.tag + 1;
+    ch->last_user = cc__worker()->core.tag + 1024;
 }
 
 struct line {
@@ -76,6 +76,41 @@ static void *count_moves(void *arg) {
 TEST(changes_of_the_worker_are_counted) {
     run(1, count_moves, &(size_t){sizeof(uint64_t)});
     run(1, count_moves, &(size_t){sizeof(struct line)});
+}
+
+static int drops_seen;
+
+static void count_drop(void *value, void *context) {
+    (void)value, (void)context;
+    drops_seen++;
+}
+
+/* An island's fibers cannot move; and what a callback of the program takes is no price of a move. */
+static void *count_no_moves(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(struct line), 2);
+    uint32_t before = moves();
+    ch->last_user = cc__worker()->core.tag + 1; /* there is one worker in the pool */
+    send_and_receive(ch, sizeof(struct line));
+    CHECK_EQ(moves(), before);
+    cc_chan_free(ch);
+    CCChanConfig drops = {
+        .elem_size = sizeof(struct line), .capacity = 1, .mode = CC_CHAN_MODE_DROP_OLD, .on_drop = count_drop};
+    ch = cc_chan_create_ex(&drops);
+    for (int i = 0; i < 2; i++) {
+        use_elsewhere(ch);
+        cc__set(&cc__worker()->runq.timed, 1);
+        CHECK_EQ(cc_chan_send(ch, &(struct line){{0}}, sizeof(struct line)), 0);
+        CHECK_EQ(cc__get(&cc__worker()->runq.timed), 1); /* left to the next operation on another channel */
+    }
+    cc__set(&cc__worker()->runq.timed, 0);
+    CHECK_EQ(drops_seen, 1);
+    CHECK_EQ(moves(), before);
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST(islands_and_callbacks_do_not_count) {
+    run(1, count_no_moves, NULL);
 }
 
 static void *time_moves(void *arg) {
@@ -217,6 +252,31 @@ static void *leave_to_a_stuck_worker(void *arg) {
 
 TEST(fibers_are_not_left_behind_a_long_turn) {
     with_two_workers(leave_to_a_stuck_worker);
+}
+
+/* One stops at a time: what another one has measured before that does not hold any more. */
+static void *stop_after_another(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(struct line), 8);
+    CCTask other = start_elsewhere(stay_in_turn);
+    struct worker *w = cc__worker();
+    lose_all_time(ch);
+    CHECK(cc__get(&w->moves.give_back));
+    uint64_t stopped = cc__get(&w->moves.since) + 1;
+    cc__set(&cc__sched.idle.contended_at, stopped);
+    cc_yield();
+    CHECK(!cc__get(&w->moves.give_back));
+    CHECK_EQ(cc__get(&cc__sched.idle.contended_at), stopped); /* it has not stopped */
+    cc__set(&cc__sched.idle.contended_at, cc_now_ns() + UINT64_C(1000000000));
+    lose_all_time(ch);
+    CHECK(!cc__get(&w->moves.give_back));
+    cc__set_release(&ended, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST(one_stops_at_a_time) {
+    with_two_workers(stop_after_another);
 }
 
 /* Alone, it goes on. */
