@@ -2,6 +2,7 @@
 #ifndef CC_SCHED_NEXT_H
 #define CC_SCHED_NEXT_H
 
+#include "sched/inject.h"
 #include "sched/runq.h"
 
 /* Counts a turn. False: a poll is due, on the worker's own stack. */
@@ -11,9 +12,10 @@ CC_INLINE bool cc__next_turn(struct worker *w) {
     return likely(turn < cc__get(&w->core.poll_at));
 }
 
-/* If a worker searches and more waits here than the fiber that runs next, the following turn polls and shares. */
+/* If a worker searches, and more waits here than in the global queue, the following turn polls and shares. */
 CC_INLINE void cc__next_plan_sharing(struct worker *w) {
-    if (unlikely(want_searching(cc__get(&cc__sched.want)) != 0) && cc__policy_worth_sharing(w))
+    if (unlikely(want_searching(cc__get(&cc__sched.want)) != 0) && cc__policy_worth_sharing(w) &&
+        cc__get(&w->runq.count) > cc__inject_len())
         cc__set(&w->core.poll_at, cc__get(&w->core.turns));
 }
 

@@ -111,8 +111,10 @@ void cc__runq_tell_slow(struct worker *w, uint64_t want, uint32_t keep) {
          * a transfer. */
         uint32_t share_at = cc__get(&w->core.share_at);
         if (count < share_at + keep) return;
+        uint32_t n = cc__policy_share(count - keep, cc__inject_len());
+        if (n == 0) return;
         cc__set(&w->core.share_at, share_at < SHARE_AT_MAX ? share_at * 2 : share_at);
-        share(w, cc__policy_half(count - keep));
+        share(w, n);
     } else {
         cc__idle_offer(w, want);
     }

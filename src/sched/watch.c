@@ -238,7 +238,7 @@ static void stop_watching(struct worker *w) {
     cc__lock_release(&cc__sched.idle.lock);
     if (!ours) return;
     cc__barrier_heavy(); /* pairs with the light barrier of cc__runq_tell */
-    if (!cc__inbox_waits_elsewhere(w) && !cc__runq_waits_elsewhere(w)) return;
+    if (!cc__inbox_waits_elsewhere(w) && !cc__runq_waits_elsewhere(w) && cc__inject_len() == 0) return;
     w->quiet = 0;
     cc__lock_take(&cc__sched.idle.lock);
     if (cc__get(&cc__sched.idle.watcher) == w) watch_begins_locked();

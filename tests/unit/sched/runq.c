@@ -1,6 +1,8 @@
 /* runq.c - the order in which a worker picks fibers: slot, FIFO, fresh ones newest first; and what a thief gets. */
 #include "harness.h"
 
+#include "sched/inject.h"
+#include "sched/next.h"
 #include "sched/runq.h"
 #include "sched/wake.h"
 
@@ -310,6 +312,32 @@ TEST(fresh_fibers_are_shared) {
     CHECK(!cc__policy_worth_sharing(&worker));
     spawn(1);
     CHECK(cc__policy_worth_sharing(&worker));
+}
+
+/* A worker searches, and has not fetched yet what is in the global queue: both get half of all. */
+TEST(unfetched_fibers_count) {
+    open_queue();
+    cc__list_init(&cc__sched.overflow.list);
+    cc__sched.ring_count = 1;
+    CHECK(cc__ring_init(&cc__sched.rings[0], FIBERS));
+    cc__set(&cc__sched.want, WANT_SEARCHING);
+    cc__set(&worker.turn_ns, WORTH_NS);
+    cc__set(&worker.core.share_at, 1);
+    for (int n = 0; n < 12; n++) append(n);
+    cc__runq_tell(&worker, 2);
+    CHECK_EQ(cc__inject_len(), 5); /* two are for the worker itself */
+    cc__runq_tell(&worker, 0);
+    CHECK_EQ(cc__inject_len(), 6);
+    for (int i = 0; i < 3; i++) cc__runq_tell(&worker, 0);
+    CHECK_EQ(cc__inject_len(), 6);
+    CHECK_EQ(cc__get(&q->count), 6);
+    cc__set(&worker.core.poll_at, UINT64_MAX);
+    cc__next_plan_sharing(&worker);
+    CHECK_EQ(cc__get(&worker.core.poll_at), UINT64_MAX); /* no poll for that, either */
+    append(12);
+    cc__next_plan_sharing(&worker);
+    CHECK_EQ(cc__get(&worker.core.poll_at), cc__get(&worker.core.turns));
+    cc__ring_destroy(&cc__sched.rings[0]);
 }
 
 /* A worker sleeps. */
