@@ -163,7 +163,9 @@ TEST(long_waits_for_them_do_not_count) {
 /* ---- the number of CPUs changes ---- */
 
 TEST(threads_follow_the_cpus) {
-    start(WORKERS, 2 * WORKERS);
+    CHECK_EQ(setenv("CC_MIN_WORKERS", "1", 1), 0); /* sysmon, which sees one CPU, does not adapt meanwhile */
+    CHECK_EQ(cc_runtime_init(&(CCRuntimeConfig){.workers = WORKERS, .max_workers = 2 * WORKERS}), 0);
+    CHECK_EQ(cc__sched_open(), 1);
     for (unsigned cpus = 2; cpus <= WORKERS + 1; cpus++) {
         cc__elastic_adapt(cpus);
         CHECK_EQ(cc__sched_open(), cpus <= WORKERS ? cpus : WORKERS);
