@@ -407,9 +407,11 @@ static void *hold_in_a_long_turn(void *arg) {
         cc__set(&cc__sched.credit, 0);
         uint64_t waits = waits_for_mutexes(), left = cc_now_ns();
         CCTask task = cc_fiber_spawn_task(lock_and_unlock, NULL);
-        while (waits_for_mutexes() == waits) {
+        for (;;) {
             uint64_t now = cc_now_ns();
-            if (want_idle(cc__get(&cc__sched.want)) != 0) left = now;
+            bool sleeps = want_idle(cc__get(&cc__sched.want)) != 0;
+            if (waits_for_mutexes() != waits) break; /* it may sleep again */
+            if (sleeps) left = now;
         }
         while (want_idle(cc__get(&cc__sched.want)) == 0) continue; /* it has judged that when it sleeps */
         uint32_t credit = cc__get(&cc__sched.credit);
