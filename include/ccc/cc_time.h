@@ -94,7 +94,7 @@ typedef enum CCTickerMode {
 } CCTickerMode;
 
 /* A periodic point in time: no task, nothing to free. Several callers may wait for one ticker: each tick goes to an
- * arbitrary one of them. So it can also serve as a rate limiter.
+ * arbitrary one of them. So it can also serve as a rate limiter. A ticker in use must not be copied or moved.
  *
  *   CCTicker second;
  *   cc_ticker_init(&second, 1000000000, CC_TICKER_SKIP);
@@ -106,11 +106,11 @@ typedef struct CCTicker {
     uint64_t period; /* in nanoseconds */
     uint64_t missed; /* ticks skipped so far; CC_TICKER_SKIP and CC_TICKER_DELAY */
     CCTickerMode mode;
-    uint64_t reserved[2];
+    uint64_t reserved[2]; /* the library's */
 } CCTicker;
 
-/* The first tick comes a period from now. EINVAL: NULL, a period of 0, an unknown mode. Any context; does not switch.
- * */
+/* The first tick comes a period from now. No other call may be in progress. EINVAL: NULL, a period of 0, an unknown
+ * mode. Any context; does not switch. */
 CC_API int cc_ticker_init(CCTicker *ticker, uint64_t period_ns, CCTickerMode mode);
 /* Sleeps until the next tick, and takes it. Errors as cc_sleep_until; after an error the tick is not taken. EINVAL:
  * NULL, or not initialised. Any context; switches. */

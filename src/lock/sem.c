@@ -8,8 +8,9 @@
  *        rest stays in the word beside HAS_WAITERS, although the queue is empty: a caller that takes such a permit
  *        takes the lock first, and so comes after the release has unlocked it (SEM-2).
  */
-#include "lock/wait_word.h"
+#include "lock/sem.h"
 
+#include "lock/wait_word.h"
 #include "sim/sim.h"
 #include "wait/cancel.h"
 
@@ -47,16 +48,16 @@ static bool take_or_mark_locked(struct wait_word *ww) {
     return true;
 }
 
-static CC_NOINLINE int acquire_slow(struct wait_word *ww, uint64_t deadline) {
+static CC_NOINLINE int acquire_slow(struct wait_word *ww, uint64_t deadline, enum park_reason reason) {
     cc__lock_take(&ww->lock);
-    if (!take_or_mark_locked(ww)) return cc__wait_word_wait_locked(ww, deadline, PARK_SEM);
+    if (!take_or_mark_locked(ww)) return cc__wait_word_wait_locked(ww, deadline, reason);
     cc__lock_release(&ww->lock);
     return 0;
 }
 
 static CC_NOINLINE int acquire_always(struct wait_word *ww) {
     bool held = cc__cancel_hold(); /* as a mutex does */
-    while (acquire_slow(ww, WAIT_FOREVER) != 0) {
+    while (acquire_slow(ww, WAIT_FOREVER, PARK_SEM) != 0) {
     }
     cc__cancel_unhold(held);
     return 0;
@@ -73,7 +74,13 @@ int cc_sem_acquire_until(CCSem *s, CCDeadline deadline) {
     struct wait_word *ww = cc__wait_word_of(s);
     cc__sim_point();
     cc__wait_word_may_preempt();
-    return likely(take(ww)) ? 0 : acquire_slow(ww, cc__wait_deadline(deadline));
+    return likely(take(ww)) ? 0 : acquire_slow(ww, cc__wait_deadline(deadline), PARK_SEM);
+}
+
+int cc__sem_acquire_for(CCSem *s, enum park_reason reason) {
+    struct wait_word *ww = cc__wait_word_of(s);
+    cc__sim_point();
+    return take(ww) ? 0 : acquire_slow(ww, WAIT_FOREVER, reason);
 }
 
 int cc_sem_acquire(CCSem *s) {

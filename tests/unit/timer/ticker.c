@@ -1,6 +1,8 @@
 /* ticker.c - tickers and their modes, deadline arithmetic, and whether a block's deadline has passed. */
 #include "../contexts.h"
+#include "sched/sched.h"
 #include "sync/atomic.h"
+#include "timer/timer.h"
 
 #include <errno.h>
 
@@ -83,6 +85,93 @@ static void shared(void) {
 
 TEST_WORKERS(shared) {
     for (int i = 0; i < 5; i++) in_both_contexts(shared);
+}
+
+/* Many callers: few of them have timers, so a tick does not wake all. */
+enum { CALLERS = 1000, FEW = 100 };
+
+static unsigned callers_waiting, callers_with_ticks;
+static CCTask callers[CALLERS];
+
+static void *wait_for_tick(void *arg) {
+    callers_waiting++;
+    int rc = cc_ticker_wait(arg);
+    callers_with_ticks += rc == 0;
+    return CC_ERROR(rc);
+}
+
+static void start_callers(CCNursery *n, CCTicker *ticker) {
+    callers_waiting = callers_with_ticks = 0;
+    for (int i = 0; i < CALLERS; i++) CHECK_EQ(cc_nursery_spawn_ex(n, &callers[i], wait_for_tick, ticker, NULL), 0);
+    while (callers_waiting < CALLERS) cc_yield();
+}
+
+static void *many_wait(void *arg) {
+    CCTicker hour;
+    int rc = -1;
+    uint32_t others = cc__timer_count(cc__worker());
+    CHECK_EQ(cc_ticker_init(&hour, 3600 * UINT64_C(1000) * MS, CC_TICKER_SKIP), 0);
+    CC_NURSERY(n, .result = &rc) {
+        start_callers(n, &hour);
+        uint32_t sleepers = cc__timer_count(cc__worker()) - others;
+        CHECK(sleepers >= 1 && sleepers <= FEW);
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+    }
+    CHECK_EQ(rc, ECANCELED);
+    CHECK_EQ(callers_with_ticks, 0);
+    return arg;
+}
+
+/* Those that leave make room for the others, which get their ticks. The first comes after they have left. */
+static void *many_leave(void *arg) {
+    CCTicker t;
+    int rc = -1;
+    CHECK_EQ(cc_ticker_init(&t, 200 * MS, CC_TICKER_BURST), 0);
+    t.period = 1000;
+    CC_NURSERY(n, .result = &rc, .mode = CC_NURSERY_KEEP_GOING) {
+        start_callers(n, &t);
+        for (int i = 0; i < CALLERS - FEW; i++) CHECK_EQ(cc_task_cancel(&callers[i]), 0);
+    }
+    CHECK_EQ(rc, ECANCELED);
+    CHECK(callers_with_ticks >= FEW);
+    return arg;
+}
+
+TEST(many_callers_have_few_timers) {
+    CCRuntimeConfig config = {.workers = 1, .max_workers = 1};
+    CHECK_EQ(cc_runtime_init(&config), 0);
+    CHECK_EQ(cc_run(many_wait, NULL, NULL), 0);
+    CHECK_EQ(cc_run(many_leave, NULL, NULL), 0);
+}
+
+/* Each of them takes a tick, although some are cancelled. */
+CC_CHILD(take_tick, {
+    CCTicker *ticker;
+    bool cancelled;
+}) {
+    int rc = 0;
+    if (self->cancelled) {
+        CC_WITH_DEADLINE(CC_PASSED) rc = cc_ticker_wait(self->ticker);
+        if (rc == ECANCELED) return 0;
+    }
+    return rc != 0 ? rc : cc_ticker_wait(self->ticker);
+}
+
+static void many(void) {
+    for (int mode = CC_TICKER_SKIP; mode <= CC_TICKER_DELAY; mode++) {
+        CCTicker t;
+        int rc = -1;
+        CHECK_EQ(cc_ticker_init(&t, 1000, (CCTickerMode)mode), 0);
+        CC_NURSERY(n, .result = &rc) {
+            for (int i = 0; i < CALLERS / 2; i++)
+                CHECK_EQ(CC_GO_IN(n, take_tick, .ticker = &t, .cancelled = i % 3 == 0), 0);
+        }
+        CHECK_EQ(rc, 0);
+    }
+}
+
+TEST_WORKERS(many) {
+    in_both_contexts(many);
 }
 
 static void arm(void) {

@@ -2,7 +2,10 @@
  *
  * TICKER-1  The caller whose compare-and-swap advances `next` takes the tick. Other callers that slept for that tick
  *           sleep again.
+ * TICKER-2  At most SLEEPERS callers sleep, each with a permit, which it releases however its wait ends. The others
+ *           wait for a permit, in FIFO order. So the cost of a tick does not depend on the number of callers.
  */
+#include "lock/sem.h"
 #include "os/clock.h"
 #include "sched/sched.h"
 
@@ -10,6 +13,17 @@
 #include <ccc/cc_sched.h>
 #include <ccc/cc_time.h>
 #include <errno.h>
+#include <string.h>
+
+/* With one, ticks that became due together would be taken in as many turns, one after the other, and a ticker whose
+ * callers run beside long turns would fall behind. Guess. */
+enum { SLEEPERS = 64 };
+
+_Static_assert(sizeof(CCSem) == sizeof((CCTicker){0}.reserved), "the permits are in the reserved words");
+
+static CCSem *permits_of(CCTicker *t) {
+    return (CCSem *)(void *)t->reserved;
+}
 
 /* C++ has no _Atomic, so the public struct has plain fields. */
 static _Atomic uint64_t *next_of(CCTicker *t) {
@@ -32,6 +46,7 @@ int cc_ticker_init(CCTicker *t, uint64_t period_ns, CCTickerMode mode) {
     if (t == NULL || period_ns == 0) return EINVAL;
     if (mode != CC_TICKER_SKIP && mode != CC_TICKER_BURST && mode != CC_TICKER_DELAY) return EINVAL;
     *t = (CCTicker){.next = cc_after_ns(period_ns), .period = period_ns, .mode = mode};
+    memcpy(t->reserved, &(CCSem)CC_SEM_INIT(SLEEPERS), sizeof(CCSem));
     return 0;
 }
 
@@ -56,12 +71,25 @@ static int check_and_yield(uint64_t now) {
     return rc;
 }
 
+/* Takes the next tick: 0, or the error that ended the wait. */
+static int sleep_and_take(CCTicker *t) {
+    int rc;
+    do {
+        rc = cc_sleep_until((CCDeadline){cc__get(next_of(t))});
+        if (rc == 0) rc = cc_ticker_wait_try(t);
+    } while (rc == EAGAIN); /* another caller has taken it */
+    return rc;
+}
+
 int cc_ticker_wait(CCTicker *t) {
     if (!valid(t)) return EINVAL;
-    for (;;) {
-        uint64_t now = cc__clock_look(), next = cc__get(next_of(t));
-        int rc = now >= next ? check_and_yield(now) : cc_sleep_until((CCDeadline){next});
-        if (rc == 0) rc = cc_ticker_wait_try(t);
-        if (rc != EAGAIN) return rc; /* else another caller has taken it */
-    }
+    uint64_t now = cc__clock_look();
+    int rc = now < cc__get(next_of(t)) ? EAGAIN : check_and_yield(now);
+    if (rc == 0) rc = cc_ticker_wait_try(t);
+    if (rc != EAGAIN) return rc;
+    rc = cc__sem_acquire_for(permits_of(t), PARK_SLEEP); /* TICKER-2 */
+    if (rc != 0) return rc;
+    rc = sleep_and_take(t);
+    (void)cc_sem_release(permits_of(t), 1);
+    return rc;
 }
