@@ -114,8 +114,8 @@ CC_INLINE uint32_t cc__policy_half(uint32_t count) {
 }
 
 /* How many of `count` fibers a worker shares with one that searches, while `waiting` fibers are in the global queue:
- * both get half. A searcher that has lost its CPU, or is still being woken, has not fetched those yet. Measured: without
- * the second part each of 20,000 short tasks was moved three times on a busy machine. Decision 055 */
+ * both get half. A searcher that has lost its CPU, or is still being woken, has not fetched those yet. Measured:
+ * without the second part each of 20,000 short tasks was moved three times on a busy machine. Decision 055 */
 CC_INLINE uint32_t cc__policy_share(uint32_t count, uint64_t waiting) {
     return count > waiting ? cc__policy_half(count - (uint32_t)waiting) : 0;
 }
