@@ -37,9 +37,13 @@ static void keep_locked(CCNursery *n, const CCError *error) {
     f->jump = before->index - j->index == j->index - j->jump->index ? j->jump : before;
 }
 
+/* ECANCELED of a cancelled wait is a consequence of the cancellation, not a failure of its own. */
+static bool is_consequence(CCNursery *n, int code) {
+    return code == ECANCELED && cc__get(&n->scope.cancelled);
+}
+
 bool cc__nursery_fail_with(CCNursery *n, const CCError *error) {
-    /* ECANCELED of a cancelled wait is a consequence of the cancellation, not a failure of its own. */
-    if (error->code == ECANCELED && cc__get(&n->scope.cancelled)) return false;
+    if (is_consequence(n, error->code)) return false;
     cc__lock_take(&n->scope.lock);
     bool first = n->failed++ == 0;
     if (first) n->code = error->code;
@@ -77,14 +81,14 @@ void *cc_fail(int code, const char *format, ...) {
     if (code <= 0 || code > CC_ERROR_MAX) code = EINVAL;
     struct fiber *self = cc__sched_current(cc__worker());
     CCNursery *n = self != NULL ? cc__get(&cc__get(&self->stack)->cold)->base : NULL;
-    if (n != NULL) {
+    /* Many children are cancelled together: no text for those. */
+    if (n != NULL && (cc__get(&self->scope) & CANCEL_REPORTED) == 0 && !is_consequence(n, code)) {
         char text[CC_ERROR_TEXT_MAX] = "";
         va_list args;
         va_start(args, format);
         if (format != NULL) vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        if ((cc__get(&self->scope) & CANCEL_REPORTED) == 0 && cc__nursery_fail(n, code, text))
-            cc__or(&self->scope, CANCEL_REPORTED);
+        if (cc__nursery_fail(n, code, text)) cc__or(&self->scope, CANCEL_REPORTED);
     }
     return CC_ERROR(code);
 }
@@ -143,6 +147,7 @@ static CC_COLD void fail_by_panic(CCNursery *n, struct fiber *self) {
 
 /* The text tells a program that meant no error how its return value was read. */
 static CC_COLD void fail_by_pointer(CCNursery *n, int code) {
+    if (is_consequence(n, code)) return;
     char text[CC_ERROR_TEXT_MAX];
     snprintf(text, sizeof text, "the child returned (void *)%d, which is read as errno %d (see CC_ERROR, CC_CHILD)",
              code, code);
