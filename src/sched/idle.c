@@ -233,15 +233,19 @@ static bool something_shared(struct worker *w) {
     return !cc__inbox_empty(w) || cc__inject_len() != 0 || cc__get(&cc__sched.stop);
 }
 
-/* Leaves its fibers to the workers that are awake (contention.h). */
+/* Leaves its fibers to the workers that are awake (contention.h). In batches: whoever revokes the lock of the queue
+ * waits for one of them at most. */
 static void give_back(struct worker *w) {
-    struct link list;
-    cc__list_init(&list);
-    cc__bias_enter(&w->runq.bias);
-    uint32_t n = cc__runq_take_oldest(&w->runq, UINT32_MAX, true, &list);
-    cc__bias_leave(&w->runq.bias);
-    cc__inject_put_all(&list, n);
-    if (n > 0) cc__event(share, n);
+    uint32_t n;
+    do {
+        struct link list;
+        cc__list_init(&list);
+        cc__bias_enter(&w->runq.bias);
+        n = cc__runq_take_oldest(&w->runq, SHARE_MAX, true, &list);
+        cc__bias_leave(&w->runq.bias);
+        cc__inject_put_all(&list, n);
+        if (n > 0) cc__event(share, n);
+    } while (n == SHARE_MAX);
 }
 
 enum found {

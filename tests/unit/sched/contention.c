@@ -1,5 +1,6 @@
 /* contention.c - a worker that loses its time to channels that other workers use, too, leaves its fibers to them.
  */
+#include "../capture.h"
 #include "harness.h"
 
 #include "chan/chan.h"
@@ -10,6 +11,7 @@
 #include <ccc/ccc.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- when ---- */
 
@@ -252,6 +254,41 @@ static void *leave_to_a_stuck_worker(void *arg) {
 
 TEST(fibers_are_not_left_behind_a_long_turn) {
     with_two_workers(leave_to_a_stuck_worker);
+}
+
+/* A thread that revokes the lock of the queue, for instance to cancel a fiber, waits for one batch at most. */
+enum { LEFT = 3 * SHARE_MAX };
+
+static void *leave_many(void *arg) {
+    CCChan *ch = cc_chan_create(sizeof(struct line), 8);
+    CCTask other = start_elsewhere(stay_in_turn);
+    CCNursery *children = cc_nursery_create(NULL);
+    for (int i = 0; i < LEFT; i++) CHECK_EQ(cc_nursery_spawn(children, note, NULL), 0);
+    lose_all_time(ch);
+    CHECK(cc__get(&cc__worker()->moves.give_back));
+    cc_yield();
+    cc__set_release(&ended, true);
+    CHECK_EQ(cc_task_join(&other, NULL), 0);
+    CHECK_EQ(cc_nursery_wait(children), 0);
+    CHECK_EQ(cc_nursery_free(children), 0);
+    cc_chan_free(ch);
+    return arg;
+}
+
+TEST(fibers_are_left_in_batches) {
+    static struct capture capture;
+    if (cc__cpus_usable() < 2) SKIP("two workers need two CPUs");
+    CHECK_EQ(setenv("CC_TRACE", "steal", 1), 0);
+    capture_start(&capture);
+    with_two_workers(leave_many);
+    const char *text = capture_end(&capture);
+    unsigned long left = 0;
+    for (const char *at = text; (at = strstr(at, "shares ")) != NULL;) {
+        unsigned long n = strtoul(at += strlen("shares "), NULL, 10);
+        CHECK(n <= SHARE_MAX);
+        left += n;
+    }
+    CHECK(left >= LEFT);
 }
 
 /* One stops at a time: what another one has measured before that does not hold any more. */
