@@ -92,8 +92,20 @@ static bool hidden(struct scope *s) {
     void *owner = cc__get(&s->owner);
     struct scope *above = s->parent;
     if (owner == NULL || s->pierced) return false;
-    return (s->entry & CANCEL_SHIELD) != 0 ||
-           (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->owner_cancelled));
+    return s->shielded || (above != NULL && cc__get(&above->owner) == owner && !cc__get(&above->owner_cancelled));
+}
+
+/* Whether the owner has raised a shield between the parent of s, or what that is below, and s. The parent need not be
+ * the scope that the owner comes from: then there are scopes of the owner in between. */
+static bool is_shielded(const struct scope *s) {
+    const void *owner = cc__get(&s->owner);
+    const struct scope *parent = s->parent, *at = s;
+    while ((at->entry & CANCEL_SHIELD) == 0) {
+        at = at->outer;
+        if (at == parent || at == NULL || cc__get(&at->owner) != owner) return false;
+        if (parent == NULL || cc__scope_below(parent, at)) return false;
+    }
+    return true;
 }
 
 static bool is_cancelled_for(struct scope *s, const void *who) {
@@ -154,6 +166,7 @@ void cc__scope_enter(struct scope *s) {
     cc__lock_take(&s->lock);
     s->entry = cc__get(word_of(v)) & (CANCEL_SHIELD | CANCEL_OUTER);
     cc__set(&s->owner, v.fiber != NULL ? (void *)v.fiber : v.outsider);
+    s->shielded = is_shielded(s);
     /* A later canceller takes this lock after us and finds the owner; an earlier one has marked children only. */
     bool hides = hidden(s);
     cc__set(&s->owner_cancelled, cc__get(&s->cancelled) && (s->own || !hides));

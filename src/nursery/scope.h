@@ -51,6 +51,7 @@ struct scope {
     bool grace_late; /* cancelled while no runtime ran: grace periods here or above may not have begun */
     bool expired;    /* the deadline has passed */
     bool own;        /* cancelled itself, not only from above */
+    bool shielded;   /* the owner had a shield up, inside of the parent, when it entered */
     _Atomic uint32_t owner_cancelled; /* cancelled, and this affects its owner (SCOPE-5) */
     void *_Atomic owner;              /* the fiber or outsider that has entered it and not left yet; NULL: none */
     struct outsider *inside;          /* the OS thread whose innermost scope it is; NULL: none */

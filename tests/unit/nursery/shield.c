@@ -409,6 +409,56 @@ TEST(a_deadline_before_the_entry) {
     CHECK_EQ(cc_nursery_free(n), 0);
 }
 
+/* A block inside a shield whose parent is not the scope around it: what is cancelled outside of the shield is hidden,
+ * what is cancelled inside of it is not. */
+static void enter_across(CCNursery *outer) {
+    int rc = -1;
+    CC_SHIELD CC_NURSERY(inner, .parent = outer, .result = &rc) {
+        CC_WITH_DEADLINE(CC_FOREVER) {
+            CC_NURSERY(across, .parent = outer, .result = &rc) {
+                CHECK(!cc_cancelled());
+                CHECK_EQ(cc_sleep_ms(1), 0);
+                CHECK_EQ(cc_nursery_cancel(outer), 0); /* again */
+                CHECK(!cc_cancelled());
+            }
+            CHECK_EQ(rc, ECANCELED);
+            CC_NURSERY(below, .parent = inner, .result = &rc) {
+                CHECK(!cc_cancelled());
+                CHECK_EQ(cc_nursery_cancel(inner), 0);
+                CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
+            }
+            CC_NURSERY(across, .parent = outer, .result = &rc) CHECK(!cc_cancelled());
+            CHECK(cc_cancelled());
+        }
+    }
+    CHECK(cc_cancelled());
+}
+
+static void *child_across(void *outer) {
+    CHECK_EQ(cc_sleep_ms(1000), ECANCELED);
+    enter_across(outer);
+    return NULL;
+}
+
+static void across(void) {
+    CCNursery *n = new_nursery(NULL);
+    CHECK_EQ(cc_nursery_cancel(n), 0);
+    CHECK_EQ(cc_nursery_spawn(n, child_across, n), 0);
+    CHECK_EQ(cc_nursery_wait(n), ECANCELED);
+    CHECK_EQ(cc_nursery_free(n), 0);
+    int rc = -1;
+    CC_NURSERY(own, .result = &rc) {
+        CHECK_EQ(cc_nursery_cancel(own), 0);
+        enter_across(own);
+    }
+    CHECK_EQ(rc, ECANCELED);
+}
+
+TEST_WORKERS(a_parent_outside_the_shield) {
+    across();
+    in_fiber(across);
+}
+
 /* The cancellation comes while it waits inside: two scopes deep, hidden; then that of the first, which is not. */
 static CCNursery *_Atomic first;
 
