@@ -112,10 +112,10 @@ CC_API int cc_select_ordered(CCCase *cases, size_t n, CCSelectOrder order, CCDea
 /* The size of what it points to; NULL has some size, which is ignored. */
 #define CC__SIZE_AT(pointer) \
     sizeof *_Generic((pointer), void * : (char *)0, const void * : (char *)0, default : (pointer))
-#define CC_SEND(channel, pointer, where)                                                                 \
-    {                                                                                                    \
-        .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(pointer), .size = CC__SIZE_AT(pointer), \
-        .status = (where)                                                                                \
+#define CC_SEND(channel, pointer, where)                                                                            \
+    {                                                                                                               \
+        .kind = CC_CASE_SEND, .ch = (channel), .value = (void *)(uintptr_t)(pointer), .size = CC__SIZE_AT(pointer), \
+        .status = (where)                                                                                           \
     }
 #define CC_RECV(channel, pointer, where) \
     { .kind = CC_CASE_RECV, .ch = (channel), .value = (pointer), .size = CC__SIZE_AT(pointer), .status = (where) }
@@ -178,7 +178,7 @@ inline CCCase cc_case_(CCCaseKind kind) {
 inline CCCase cc_case_of_(CCCaseKind kind, CCChan *ch, const void *value, size_t size, int *status) {
     CCCase c = cc_case_(kind);
     c.ch = ch;
-    c.value = (void *)value;
+    c.value = const_cast<void *>(value);
     c.size = size;
     c.status = status;
     return c;
