@@ -276,7 +276,8 @@ CC_API void cc_deadline_leave(CCDeadlineScope *scope);
  *
  *   CC_SHIELD { CC_WITH_DEADLINE(cc_after_ms(500)) { … } }
  *
- * Children of nurseries opened inside are not shielded. */
+ * Children of nurseries opened inside are not shielded. Those that a call has only for its own work are: the pieces of
+ * cc_parallel_for, the program of cc_process_run, the attempts of cc_dial. */
 typedef struct CCShield {
     CCDefer deferred;
     bool begun;

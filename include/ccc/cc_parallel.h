@@ -47,8 +47,8 @@ typedef int (*CCRangeFn)(size_t begin, size_t end, void *arg);
 
 /* Calls fn for pieces that make up the range, several concurrently. Returns 0, or the error of a piece;
  * ENOTRECOVERABLE: one has panicked (a panic or C++ exception in a piece that the caller itself runs propagates; an OS
- * thread runs none); ECANCELED: the caller was cancelled. After an error parts of the range were not processed. EINVAL:
- * fn is NULL; ENOMEM, EAGAIN. An empty range: 0. Any context; switches. */
+ * thread, and a caller in a shield, runs none); ECANCELED: the caller was cancelled. After an error parts of the range
+ * were not processed. EINVAL: fn is NULL; ENOMEM, EAGAIN. An empty range: 0. Any context; switches. */
 CC_API int cc_parallel_for(size_t begin, size_t end, CCRangeFn fn, void *arg);
 
 /* How to reduce a range to one value. The bytes of `identity` are the value of an empty range. `range` accumulates

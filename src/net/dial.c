@@ -172,12 +172,12 @@ static void interleave(CCAddr *list, size_t count) {
 static int connect_first(CCAddr *list, size_t count, const struct dial *d, int *fd) {
     if (count == 1) return connect_one(&list[0], d, fd);
     struct race race = {.dial = d, .winner = -1};
-    CC_KEEP_ERRNO;
-    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.mode = CC_NURSERY_KEEP_GOING, .name = "cc_dial"});
-    if (n == NULL) return ENOMEM;
+    CCNursery *n = NULL;
+    int error = cc__cancel_nursery(&(CCNurseryConfig){.mode = CC_NURSERY_KEEP_GOING, .name = "cc_dial"}, &n);
+    if (error != 0) return error;
     n->unstarted = fail_unstarted;
     interleave(list, count);
-    int error = run_race(n, &race, list, count);
+    error = run_race(n, &race, list, count);
     (void)cc_nursery_cancel(n);
     (void)cc_nursery_wait(n); /* the only possible error, an attempt without a stack, is already recorded */
     (void)cc_nursery_free(n); /* DIAL-2 */

@@ -112,7 +112,7 @@ int cc_nursery_set_value(CCNursery *n, const void *key, void *value) {
 }
 
 void *cc_value(const void *key) {
-    for (struct scope *s = cc__scope_current(); s != NULL; s = s->parent)
+    for (struct scope *s = cc__scope_current(); s != NULL; s = cc__scope_around(s))
         for (struct value *v = cc__get_acquire(&s->values); v != NULL; v = v->next)
             if (v->key == key) return v->value;
     return NULL;

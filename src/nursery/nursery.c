@@ -53,6 +53,15 @@ static int create(const CCNurseryConfig *config, CCNursery **nursery) {
     return 0;
 }
 
+int cc__cancel_nursery(const CCNurseryConfig *config, CCNursery **n) {
+    _Atomic uintptr_t *own = cc__cancel_word();
+    CCNurseryConfig settings = *config;
+    settings.root = own != NULL && cc__cancel_hides(cc__get(own));
+    int rc = create(&settings, n);
+    if (rc == 0 && settings.root) (*n)->scope.seen = cc__scope_current();
+    return rc;
+}
+
 CCNursery *cc_nursery_create_ex(const CCNurseryConfig *config) {
     static const CCNurseryConfig defaults;
     CCNursery *n = NULL;

@@ -383,7 +383,7 @@ uint64_t cc__scope_deadline(struct scope *s) {
     uint64_t now = cc__get_acquire(&epoch), earliest = UINT64_MAX, above; /* pairs with cc__scope_deadline_changed */
     if (likely(remembered(s, now, &earliest))) return earliest;
     earliest = UINT64_MAX;
-    for (struct scope *at = s; at != NULL; at = at->parent) {
+    for (struct scope *at = s; at != NULL; at = cc__scope_around(at)) {
         bool known = at != s && remembered(at, now, &above);
         uint64_t own = known ? above : cc__get(&at->deadline);
         if (own < earliest) earliest = own;

@@ -40,6 +40,7 @@ struct scope {
     struct link members; /* of fiber_cold.member */
     struct link waiters; /* of arm.link: for the end of the children, of a firing deadline, or of `sent` fibers */
     struct scope *outer; /* the owner's scope before it entered */
+    struct scope *seen;  /* of a root in a shield (cc__cancel_nursery): for values and deadlines alone */
     uint32_t children;   /* started, and not yet ended */
     uint32_t sent;       /* fibers that will begin grace periods here and below */
     bool nursery;
@@ -123,6 +124,11 @@ bool cc__scope_is_alarm(CCTaskFn fn);
 
 /* The innermost scope of the running fiber or the calling OS thread, NULL: none. */
 struct scope *cc__scope_current(void);
+
+/* The scope in which values and deadlines are looked up next; NULL: none. */
+CC_INLINE struct scope *cc__scope_around(const struct scope *s) {
+    return s->parent != NULL ? s->parent : s->seen;
+}
 
 /* Whether `s` is `above` or below it. */
 bool cc__scope_below(const struct scope *s, const struct scope *above);

@@ -22,6 +22,7 @@
 #include "fiber/defer.h"
 #include "os/clock.h"
 #include "sched/sched.h"
+#include "wait/cancel.h"
 
 #include <ccc/cc_nursery.h>
 #include <ccc/cc_parallel.h>
@@ -245,11 +246,24 @@ static void *run_in_fiber(void *arg) {
     return NULL;
 }
 
+/* The nursery of `run`, which the caller enters, would pass on to the pieces what the shield hides from the caller. */
+static int run_in_shield(struct call_in_fiber *c) {
+    CCNursery *n = NULL;
+    int rc = cc__cancel_nursery(&(CCNurseryConfig){.name = "parallel range"}, &n);
+    if (rc != 0) return rc;
+    rc = cc_nursery_spawn(n, run_in_fiber, c);
+    if (rc == 0) rc = cc_nursery_wait(n);
+    (void)cc_nursery_free(n);
+    return rc != 0 ? rc : c->rc;
+}
+
 /* A nursery instead of cc_run, so that the scopes around an OS thread also enclose the pieces. */
 static int run_anywhere(struct job *job, size_t begin, size_t end, void *value) {
     if (begin >= end) return 0;
-    if (cc_in_fiber()) return run(job, begin, end, value);
     struct call_in_fiber c = {job, begin, end, value, 0};
+    _Atomic uintptr_t *own = cc__cancel_word();
+    if (own != NULL && cc__cancel_hides(cc__get(own))) return run_in_shield(&c);
+    if (cc_in_fiber()) return run(job, begin, end, value);
     int rc = ENOMEM;
     CC_NURSERY(n, .result = &rc, .name = "parallel range") {
         int failed = cc_nursery_spawn(n, run_in_fiber, &c);

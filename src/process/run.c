@@ -7,6 +7,7 @@
 #include "base/attr.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "wait/cancel.h"
 
 #include <ccc/cc_fd.h>
 #include <ccc/cc_process.h>
@@ -130,10 +131,8 @@ int cc_process_run(const CCProcessOptions *options, CCProcessRun *run) {
     run->out = run->err = NULL;
     run->out_size = run->err_size = 0;
     run->status = (CCProcessStatus){0};
-    int before = cc__errno_get();
-    CCNursery *n = cc_nursery_create_ex(&(CCNurseryConfig){.deadline = run->deadline, .name = "cc_process_run"});
-    int error = n != NULL ? 0 : cc__errno_get();
-    cc__errno_set(before);
+    CCNursery *n = NULL;
+    int error = cc__cancel_nursery(&(CCNurseryConfig){.deadline = run->deadline, .name = "cc_process_run"}, &n);
     if (error != 0) return error;
     error = run_in(n, options, run);
     (void)cc_nursery_free(n);

@@ -42,6 +42,11 @@ CC_INLINE bool cc__cancel_holds(uintptr_t scope) {
     return (scope & CANCEL_SCOPE) != 0 || (scope & (CANCEL_TASK | CANCEL_OUTER)) == CANCEL_TASK;
 }
 
+/* Whether a shield hides cancellations from above: of the caller, or of one that entered its innermost scope. */
+CC_INLINE bool cc__cancel_hides(uintptr_t scope) {
+    return (scope & (CANCEL_SHIELD | CANCEL_OUTER)) != 0;
+}
+
 /* After the switch, when the fiber is PARKED: whether to check it for cancellation. */
 CC_INLINE bool cc__cancel_looks(void) {
     cc__barrier_light(); /* CANCEL-1 */
@@ -76,6 +81,14 @@ void cc__cancel_claim(struct fiber *f, struct wakes *wakes);
  * still waits for its end. Consumes the handle. As cc_task_join; ECANCELED: the caller was cancelled, the task has
  * ended. */
 int cc__cancel_join_owned(CCTask *task, void **result);
+
+/* nursery/: creates a nursery for a call that is one wait for its caller, and has children only to do its work. In a
+ * shield it is a root, because children are not shielded. So the caller has to wait for it: that passes on a
+ * cancellation that the shield does not hide. Values and deadlines of the scopes around the caller are seen as ever. 0,
+ * or the errno value of cc_nursery_create_ex, which is not set. */
+struct CCNursery;
+struct CCNurseryConfig;
+int cc__cancel_nursery(const struct CCNurseryConfig *config, struct CCNursery **n);
 
 /* An OS thread that has entered a scope. It has the same word as a fiber. `blocked` is its current wait,
  * guarded by the lock of the list of blocked threads (blocked.h). */

@@ -217,6 +217,36 @@ static void *cancelled(void *arg) {
     return arg;
 }
 
+/* What a shield hides from the caller does not end the attempts either. */
+static void *in_a_shield(void *arg) {
+    CCConn *c;
+    int rc;
+    start();
+    add_addr(refusing_addr());
+    add_addr(good_addr());
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+        CHECK_EQ(cc_dial(&c, "tcp://test:1", NULL), ECANCELED);
+        CC_SHIELD {
+            CHECK_EQ(cc_dial(&c, "tcp://test:1", NULL), 0);
+            cc_close(c);
+            clear_answer();
+            CCAddr silent = silent_addr();
+            add_addr(silent);
+            add_addr(silent);
+            CC_WITH_DEADLINE(cc_after_ms(20)) CHECK_EQ(cc_dial(&c, "tcp://test:1", NULL), ECANCELED);
+        }
+    }
+    CHECK_EQ(rc, ECANCELED);
+    CHECK_EQ(cc_io_waiters(), 0);
+    finish();
+    return arg;
+}
+
+TEST_WORKERS(a_dial_in_a_shield) {
+    CHECK_EQ(cc_run(in_a_shield, NULL, NULL), 0);
+}
+
 TEST_WORKERS(a_cancelled_dial) {
     CHECK_EQ(cc_run(cancelled, NULL, NULL), 0);
 }

@@ -86,6 +86,55 @@ TEST_WORKERS(scopes_around) {
     in_both_contexts(scopes_around);
 }
 
+/* What a shield hides from the caller does not stop the pieces either. */
+static int wait_and_look(size_t begin, size_t end, void *deadline) {
+    CHECK(!cc_cancelled());
+    for (size_t i = begin; i < end; i++) CHECK_EQ(cc_sleep_ms(1), 0);
+    return look_around(begin, end, deadline);
+}
+
+static int wait_for_ever(size_t begin, size_t end, void *ended) {
+    CHECK(begin < end);
+    CHECK_EQ(cc_sleep_until(CC_FOREVER), ECANCELED);
+    ++*(atomic_int *)ended;
+    return 0;
+}
+
+static void panic_here(size_t begin) {
+    if (begin == 0) cc_panic("in a piece");
+}
+
+static int panics_at_0(size_t begin, size_t end, void *arg) {
+    CHECK(begin < end && arg == NULL);
+    panic_here(begin);
+    return 0;
+}
+
+static void in_a_shield(void) {
+    CCDeadline deadline = cc_after_ms(1000 * 3600);
+    int rc;
+    CC_NURSERY(n, .result = &rc, .deadline = deadline) {
+        CHECK_EQ(cc_nursery_set_value(n, &deadline, &deadline), 0);
+        CHECK_EQ(cc_nursery_cancel_with(n, EXDEV, NULL), 0);
+        CHECK_EQ(cc_parallel_for(0, 40, wait_and_look, &deadline), ECANCELED);
+        CC_SHIELD {
+            CHECK_EQ(cc_parallel_for(0, 40, wait_and_look, &deadline), 0);
+            atomic_int ended = 0;
+            bool late = false;
+            CC_WITH_DEADLINE(cc_after_ms(5), &late) {
+                CHECK_EQ(cc_parallel_for(0, 40, wait_for_ever, &ended), ECANCELED);
+            }
+            CHECK(late && ended > 0);
+            CHECK_EQ(cc_parallel_for(0, 40, panics_at_0, NULL), ENOTRECOVERABLE);
+        }
+    }
+    CHECK_EQ(rc, EXDEV);
+}
+
+TEST_WORKERS(in_a_shield) {
+    in_both_contexts(in_a_shield);
+}
+
 /* A call within a call. */
 static int inner(size_t begin, size_t end, void *count) {
     *(atomic_int *)count += (int)(end - begin);

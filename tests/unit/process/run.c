@@ -110,6 +110,34 @@ TEST(deadlines_cancellation_and_limits_end_it) {
     (void)ends_early(NULL);
 }
 
+/* What a shield hides from the caller does not end the program either. */
+static void *in_a_shield(void *arg) {
+    CCProcessRun run = {0};
+    int rc;
+    CC_NURSERY(n, .result = &rc) {
+        CHECK_EQ(cc_nursery_cancel(n), 0);
+        CHECK_EQ(run_shell("echo out", &run), ECANCELED);
+        CC_SHIELD {
+            CHECK_EQ(run_shell("echo out", &run), 0);
+            CHECK(run.status.code == 0 && strcmp(run.out, "out\n") == 0);
+            cc_process_run_free(&run);
+            CC_WITH_DEADLINE(cc_after_ms(20)) {
+                CHECK_EQ(run_shell("sleep 1000", &run), ECANCELED);
+            }
+            cc_process_run_free(&run);
+        }
+    }
+    CHECK_EQ(rc, ECANCELED);
+    check_no_children();
+    return arg;
+}
+
+TEST_WORKERS(a_shield_holds_for_the_program) {
+    needs_pidfd();
+    CHECK_EQ(cc_run(in_a_shield, NULL, NULL), 0);
+    (void)in_a_shield(NULL);
+}
+
 static void *errors(void *arg) {
     CCProcessRun run = {0};
     const char *missing[] = {"no-such-program-anywhere", NULL};
