@@ -27,6 +27,12 @@ static int run(CCConn *c, struct call *call, _Atomic uint64_t *deadline, ssize_t
     return error == ENOTSOCK || error == EINVAL ? EOPNOTSUPP : error;
 }
 
+/* What the kernel moves at most. It rejects a part whose length exceeds a signed number. */
+static size_t in_one_call(size_t size) {
+    const size_t most = 0x7ffff000;
+    return size < most ? size : most;
+}
+
 /* TCP ignores ancillary data. */
 static bool is_unix(CCConn *c) {
     CCAddr addr;
@@ -38,7 +44,7 @@ int cc_unix_send_fds(CCConn *conn, const int *fds, size_t count, const void *byt
     if (conn == NULL || bytes == NULL || size == 0 || count > CC_UNIX_FDS_MAX || (fds == NULL && count > 0))
         return EINVAL;
     if (!is_unix(conn)) return EOPNOTSUPP;
-    struct iovec part = {(void *)(uintptr_t)bytes, size};
+    struct iovec part = {(void *)(uintptr_t)bytes, in_one_call(size)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     if (count > 0) {
         message.msg_control = &control;
@@ -84,7 +90,7 @@ int cc_unix_recv_fds(CCConn *conn, int *fds, size_t *count, void *buffer, size_t
     size_t room = *count;
     *count = *n = 0;
     if (!is_unix(conn)) return EOPNOTSUPP;
-    struct iovec part = {buffer, size};
+    struct iovec part = {buffer, in_one_call(size)};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
     struct call call = {.side = IO_READ, .attempt = attempt_receive, .message = {&message, MSG_CMSG_CLOEXEC}};

@@ -640,6 +640,9 @@ static void *unix_calls(void *arg) {
     count = 1;
     CHECK_EQ(cc_unix_recv_fds(e.there, got, &count, text, sizeof text, &n), 0);
     CHECK(n == 4 && count == 0);
+    CHECK_EQ(cc_unix_send_fds(e.here, NULL, 0, "some", 4), 0);
+    CHECK_EQ(cc_unix_recv_fds(e.there, got, &count, text, SIZE_MAX, &n), 0); /* as cc_read: what is available */
+    CHECK(n == 4 && count == 0);
     fds[0] = -1;
     CHECK_EQ(cc_unix_send_fds(e.here, fds, 1, "x", 1), EBADF);
     CHECK_EQ(cc_unix_send_fds(r, fds, 0, "x", 1), EOPNOTSUPP);
