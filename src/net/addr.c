@@ -1,6 +1,8 @@
 /* addr.c - addresses: parse, print, compare, convert from and to sockaddr. No allocation, no name lookups. */
 #include "net/addr.h"
+#include "base/attr.h"
 
+#include "base/attr.h"
 #include "base/error.h"
 #include "os/socket.h"
 
@@ -153,7 +155,7 @@ int cc_addr_print(const CCAddr *addr, char *text, size_t size) {
     CC_KEEP_ERRNO;
     char all[CC_ADDR_TEXT_MAX], ip[INET6_ADDRSTRLEN], zone[16] = "";
     if (text != NULL && size > 0) text[0] = 0;
-    if (addr == NULL || text == NULL) return EINVAL;
+    if (addr == NULL || text == NULL || cc__reserved_used(addr)) return EINVAL;
     switch (addr->kind) {
     case CC_ADDR_IP4:
         (void)inet_ntop(AF_INET, addr->bytes, ip, sizeof ip);
@@ -217,7 +219,7 @@ int cc_addr_to_sockaddr(const CCAddr *addr, struct sockaddr *to, CCSockLen *leng
         struct sockaddr_un un;
     } all;
     socklen_t used;
-    if (addr == NULL || to == NULL || length == NULL) return EINVAL;
+    if (addr == NULL || to == NULL || length == NULL || cc__reserved_used(addr)) return EINVAL;
     memset(&all, 0, sizeof all);
     switch (addr->kind) {
     case CC_ADDR_IP4:

@@ -197,7 +197,7 @@ static int finish(CCConn **conn, CCAddr *list, size_t count, const struct dial *
 }
 
 static bool bad_options(const CCDialOptions *o) {
-    return o != NULL && (cc__reserved_used(o) || cc__reserved_used(&o->conn) || o->local.reserved[0] != 0);
+    return o != NULL && (cc__reserved_used(o) || cc__reserved_used(&o->conn) || cc__reserved_used(&o->local));
 }
 
 int cc_dial_until(CCConn **conn, const char *where_text, const CCDialOptions *options, CCDeadline deadline) {
@@ -233,7 +233,9 @@ int cc_dial_addr(CCConn **conn, const CCAddr *addr, const CCDialOptions *options
     static const CCDialOptions none;
     if (conn == NULL) return EINVAL;
     *conn = NULL;
-    if (addr == NULL || addr->kind == CC_ADDR_NONE || addr->kind > CC_ADDR_UNIX || bad_options(options)) return EINVAL;
+    if (addr == NULL || addr->kind == CC_ADDR_NONE || addr->kind > CC_ADDR_UNIX || cc__reserved_used(addr))
+        return EINVAL;
+    if (bad_options(options)) return EINVAL;
     CCAddr copy = *addr;
     if (options == NULL) options = &none;
     return finish(conn, &copy, 1, &(struct dial){options, &options->conn, deadline});

@@ -1,4 +1,5 @@
 /* udp.c - datagrams in batches; several of one length as one, where the system supports it (GSO, GRO). */
+#include "base/attr.h"
 #include "base/mem.h"
 #include "net/addr.h"
 #include "net/conn.h"
@@ -86,7 +87,7 @@ static int open_udp(CCUdp **udp, const char *text, const CCUdpOptions *options, 
     if (udp == NULL) return EINVAL;
     *udp = NULL;
     if (options != NULL) {
-        if (cc__reserved_used(options)) return EINVAL;
+        if (cc__reserved_used(options) || cc__reserved_used(&options->local)) return EINVAL;
         where.listen.reuseport = options->reuseport;
         where.listen.v6only = options->v6only;
         where.gro = options->gro;
@@ -189,6 +190,12 @@ static bool bad_list(const CCUdp *u, const CCDatagram *list, size_t count, size_
     if (u == NULL || (list == NULL && count > 0)) return true;
     for (size_t i = 0; i < count; i++)
         if ((list[i].bytes == NULL && list[i].size > 0) || list[i].segment > segment_max) return true;
+    return false;
+}
+
+static bool uses_reserved(const CCDatagram *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (cc__reserved_used(&list[i]) || cc__reserved_used(&list[i].addr)) return true;
     return false;
 }
 
@@ -322,7 +329,7 @@ static int send_all(CCUdp *u, const CCDatagram *list, size_t count, size_t *n, e
     int error = 0;
     if (n == NULL) n = &ignored;
     *n = 0;
-    if (bad_list(u, list, count, UINT16_MAX)) return EINVAL;
+    if (bad_list(u, list, count, UINT16_MAX) || uses_reserved(list, count)) return EINVAL;
     keep(u);
     bool gso = u->gso;
     while (error == 0 && at.done < count) {

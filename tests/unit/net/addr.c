@@ -131,6 +131,9 @@ TEST(forms_of_the_system) {
     CHECK(strcmp(text, "unix:") == 0);
     CHECK_EQ(cc_addr_parse(&a, "1.2.3.4:5"), 0);
     CHECK_EQ(cc_addr_to_sockaddr(&a, &any, &length), ENOSPC);
+    a.reserved[0] = 1; /* a field of a later version */
+    CHECK_EQ(cc_addr_print(&a, text, sizeof text), EINVAL);
+    CHECK_EQ(cc_addr_to_sockaddr(&a, &any, &length), EINVAL);
     CHECK_EQ(cc_addr_from_sockaddr(&a, NULL, 4), EINVAL);
     CHECK_EQ(cc_addr_from_sockaddr(&a, &any, 1), EINVAL);
 }

@@ -171,6 +171,10 @@ static void *errors(void *arg) {
     CHECK_EQ(cc_dial(&c, "tcp://test:1?local=127.0.0.1", NULL), EAFNOSUPPORT);
     CHECK_EQ(cc_dial_addr(&c, &unreachable, NULL, CC_FOREVER), ECONNREFUSED);
     CHECK_EQ(cc_dial(&c, "unix:/nonexistent/socket", NULL), ENOENT);
+    CCAddr later = good_addr();
+    later.reserved[0] = 1; /* a field of a later version */
+    CHECK_EQ(cc_dial_addr(&c, &later, NULL, CC_FOREVER), EINVAL);
+    CHECK_EQ(cc_dial_addr(&c, &unreachable, &(CCDialOptions){.local = later}, CC_FOREVER), EINVAL);
     finish();
     return arg;
 }

@@ -194,6 +194,15 @@ static void *ends(void *arg) {
     CHECK_EQ(cc_addr_parse(&two[0].addr, "unix:@x"), 0);
     CHECK_EQ(cc_udp_send(u, two, 1, &n), EAFNOSUPPORT);
     CHECK_EQ(cc_udp_send(u, NULL, 1, &n), EINVAL);
+    two[1] = two[0] = (CCDatagram){.bytes = "x", .size = 1, .addr = addr};
+    two[1].reserved[1] = 1; /* a field of a later version: nothing is sent */
+    CHECK_EQ(cc_udp_send(u, two, 2, &n), EINVAL);
+    CHECK_EQ(n, 0);
+    two[1].reserved[1] = 0;
+    two[1].addr.reserved[0] = 1;
+    CHECK_EQ(cc_udp_send(u, two, 2, &n), EINVAL);
+    CHECK_EQ(n, 0);
+    CHECK_EQ(cc_udp_dial(&six, "udp://127.0.0.1:9", &(CCUdpOptions){.local = two[1].addr}), EINVAL);
     CHECK_EQ(cc_udp_recv(u, NULL, 1, &n), EINVAL);
     CHECK_EQ(cc_udp_recv(u, NULL, 0, &n), 0);
     if (cc_udp_bind(&six, "udp://:0", NULL) == 0) { /* IPv4 addresses are mapped */
