@@ -96,7 +96,7 @@ CC_API CC_MUST_CHECK int cc_fd_sendmsg_until(int fd, const struct msghdr *messag
 
 /* A listener in blocking mode from which others accept by accept(2), say in other processes, has to be adopted:
  * otherwise the call may block its worker if they are faster. *connection: a new descriptor, adopted and
- * close-on-exec. address, length: as accept(2), may be NULL. */
+ * close-on-exec; -1 on error. address, length: as accept(2), may be NULL. */
 CC_API CC_MUST_CHECK int cc_fd_accept(int fd, int *connection, struct sockaddr *address, CCSockLen *length);
 CC_API CC_MUST_CHECK int cc_fd_accept_try(int fd, int *connection, struct sockaddr *address, CCSockLen *length);
 CC_API CC_MUST_CHECK int cc_fd_accept_until(int fd, int *connection, struct sockaddr *address, CCSockLen *length,

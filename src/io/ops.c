@@ -306,6 +306,7 @@ int cc_fd_writev_until(int fd, const struct iovec *parts, int count, size_t *n, 
 
 static int read_one(int fd, void *buffer, size_t size, size_t *n, enum how how, CCDeadline deadline) {
     struct iovec one = {buffer, size};
+    if (n != NULL) *n = 0;
     return buffer == NULL && size > 0 ? EINVAL : read_all_forms(fd, &one, 1, n, how, deadline);
 }
 int cc_fd_read(int fd, void *buffer, size_t size, size_t *n) {
@@ -320,6 +321,7 @@ int cc_fd_read_until(int fd, void *buffer, size_t size, size_t *n, CCDeadline de
 
 static int write_one(int fd, const void *bytes, size_t size, size_t *n, enum how how, CCDeadline deadline) {
     struct iovec one = {(void *)(uintptr_t)bytes, size};
+    if (n != NULL) *n = 0;
     return bytes == NULL && size > 0 ? EINVAL : write_all_forms(fd, &one, 1, n, how, deadline);
 }
 int cc_fd_write(int fd, const void *bytes, size_t size, size_t *n) {
@@ -344,13 +346,13 @@ static ssize_t attempt_sendmsg(int fd, struct call *c, enum os_mode mode) {
 }
 static int message_forms(int fd, const struct msghdr *message, int flags, size_t *n, bool send, enum how how,
                          CCDeadline deadline) {
+    if (n != NULL) *n = 0;
     if (message == NULL || n == NULL) return EINVAL;
     struct call c = {.side = send ? IO_WRITE : IO_READ,
                      .attempt = send ? attempt_sendmsg : attempt_recvmsg,
                      .message = {(struct msghdr *)(uintptr_t)message, flags}};
     struct io_use use;
     int error = cc__fd_find(fd, &use);
-    *n = 0;
     return error != 0 ? error : run_counted(&use, &c, how, deadline, n);
 }
 int cc_fd_recvmsg(int fd, struct msghdr *message, int flags, size_t *n) {
@@ -389,7 +391,9 @@ int cc__call_accept(struct io_use *use, int *connection, struct sockaddr *addres
 static int accept_forms(int fd, int *connection, struct sockaddr *address, socklen_t *length, enum how how,
                         CCDeadline deadline) {
     struct io_use use;
-    int error = connection == NULL ? EINVAL : cc__fd_find(fd, &use);
+    if (connection == NULL) return EINVAL;
+    *connection = -1;
+    int error = cc__fd_find(fd, &use);
     return error != 0 ? error : cc__call_accept(&use, connection, address, length, how, deadline);
 }
 int cc_fd_accept(int fd, int *connection, struct sockaddr *address, socklen_t *length) {

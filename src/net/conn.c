@@ -304,18 +304,23 @@ static int open_both(CCConn **one, CCConn **other, int fds[2]) {
     return error;
 }
 
+/* EINVAL: a pointer is NULL. */
+static int clear_both(CCConn **one, CCConn **other) {
+    if (one != NULL) *one = NULL;
+    if (other != NULL) *other = NULL;
+    return one == NULL || other == NULL ? EINVAL : 0;
+}
+
 int cc_socketpair(CCConn **one, CCConn **other) {
     int fds[2];
-    if (one == NULL || other == NULL) return EINVAL;
-    *one = *other = NULL;
+    if (clear_both(one, other) != 0) return EINVAL;
     int rc = cc__os_socketpair(fds);
     return rc < 0 ? -rc : open_both(one, other, fds);
 }
 
 int cc_pipe(CCConn **reader, CCConn **writer) {
     int fds[2];
-    if (reader == NULL || writer == NULL) return EINVAL;
-    *reader = *writer = NULL;
+    if (clear_both(reader, writer) != 0) return EINVAL;
     int rc = cc__os_pipe(fds);
     return rc < 0 ? -rc : open_both(reader, writer, fds);
 }

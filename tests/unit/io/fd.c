@@ -160,6 +160,18 @@ static void *vectors(void *arg) {
     CHECK_EQ(cc_fd_read(p.in, a, 1, NULL), EINVAL);
     CHECK_EQ(cc_fd_read(-1, a, 1, &n), EBADF);
     CHECK_EQ(cc_fd_read(1 << 30, a, 1, &n), EBADF);
+    /* What they give back is defined after these errors too. */
+    CHECK_EQ((n = 7, cc_fd_read(p.in, NULL, 1, &n)), EINVAL);
+    CHECK_EQ(n, 0);
+    CHECK_EQ((n = 7, cc_fd_write(p.out, NULL, 1, &n)), EINVAL);
+    CHECK_EQ(n, 0);
+    CHECK_EQ((n = 7, cc_fd_recvmsg(p.in, NULL, 0, &n)), EINVAL);
+    CHECK_EQ(n, 0);
+    CHECK_EQ((n = 7, cc_fd_sendmsg(p.out, NULL, 0, &n)), EINVAL);
+    CHECK_EQ(n, 0);
+    int connection = 7;
+    CHECK_EQ(cc_fd_accept(-1, &connection, NULL, NULL), EBADF);
+    CHECK_EQ(connection, -1);
     CHECK_EQ(cc_fd_adopt(-1), EBADF);
     CHECK_EQ(cc_fd_adopt(9999), EBADF);
     CHECK_EQ(cc_fd_close(9999), EBADF);

@@ -634,6 +634,10 @@ static void *unix_calls(void *arg) {
     CHECK_EQ(cc_unix_recv_fds(e.there, got, &count, text, sizeof text, &n), 0);
     CHECK_EQ(count, CC_UNIX_FDS_MAX);
     for (size_t i = 0; i < count; i++) close(got[i]);
+    CCConn *none = w;
+    CHECK(cc_socketpair(NULL, &none) == EINVAL && none == NULL);
+    none = w;
+    CHECK(cc_pipe(&none, NULL) == EINVAL && none == NULL);
     CHECK_EQ(cc_unix_send_fds(e.here, fds, CC_UNIX_FDS_MAX + 1, "x", 1), EINVAL);
     CHECK_EQ(cc_unix_send_fds(e.here, fds, 1, "", 0), EINVAL);
     CHECK_EQ(cc_unix_send_fds(e.here, NULL, 0, "none", 4), 0);
