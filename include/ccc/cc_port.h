@@ -30,7 +30,7 @@ CC_BEGIN_DECLS
 
 typedef struct CCPort CCPort;
 
-/* A block of memory; the holder of the message owns it. {0} is no message. */
+/* A block of memory; the holder of the message owns it. {0} owns nothing: it is an empty message. */
 typedef struct CCMessage {
     void *data;
     size_t size; /* bytes at data; 0: data may be anything, also NULL */
@@ -65,7 +65,8 @@ CC_API int cc_port_send_try(CCPort *port, const void *bytes, size_t size);
 CC_API int cc_port_send_until(CCPort *port, const void *bytes, size_t size, CCDeadline deadline);
 
 /* Moves the message and sets *message to {0}; its memory must be writable. Errors as above, with ENOMEM only for a
- * timer; after an error the caller still owns it. Switches; _try does not. */
+ * timer; after an error the caller still owns it. {0} is sent as an empty message: a second move of the same variable
+ * is not detected. Switches; _try does not. */
 CC_API int cc_port_move(CCPort *port, CCMessage *message);
 CC_API int cc_port_move_try(CCPort *port, CCMessage *message);
 CC_API int cc_port_move_until(CCPort *port, CCMessage *message, CCDeadline deadline);

@@ -63,6 +63,9 @@ static void copies(void) {
     cc_message_free(&m);
     CHECK_EQ(cc_port_recv_until(port, &m, cc_after_s(600)), 0);
     CHECK(is_empty(&m));
+    CHECK_EQ(cc_port_move(port, &m), 0); /* {0} is an empty message too */
+    CHECK_EQ(cc_port_recv_try(port, &m), 0);
+    CHECK(is_empty(&m));
     cc_port_free(port);
 }
 
