@@ -208,7 +208,10 @@ static int socket_await(CCConn *c, bool drained, CCDeadline deadline) {
     int error = cc__call_check_cancel();
     if (error != 0 || (!drained && !cc__fd_drained(use.fd, IO_READ, seen))) return error;
     error = drained ? cc__fd_look(&use, POLLER_READ) : ARM_WAIT; /* an edge may have arrived since the attempt */
-    return error != ARM_WAIT ? error : cc__fd_wait(&use, IO_READ, seen, cc__wait_deadline(deadline));
+    if (error != ARM_WAIT) return error;
+    error = cc__fd_wait(&use, IO_READ, seen, cc__wait_deadline(deadline));
+    bool over = error == ETIMEDOUT || error == ECANCELED;
+    return over && !drained && cc__fd_look(&use, POLLER_READ) == 0 ? 0 : error; /* as in CALL-1 */
 }
 
 static int socket_shutdown(CCConn *c, bool read, bool write) {
