@@ -121,7 +121,8 @@ CC_API CC_MUST_CHECK int cc_accept_try(CCListener *listener, CCConn **conn);
 CC_API CC_MUST_CHECK int cc_accept_until(CCListener *listener, CCConn **conn, CCDeadline deadline);
 /* The address that it listens on, with the actual port. Any context; does not switch. */
 CC_API int cc_listener_addr(CCListener *listener, CCAddr *addr);
-/* The descriptor, still owned by the library; -1 for NULL. Any context; does not switch. */
+/* The descriptor, still owned by the library; -1: NULL, or closed, as at the end of cc_serve. Any context; does not
+ * switch. */
 CC_API int cc_listener_fd(CCListener *listener);
 /* Closes and frees it; pending accepts return EBADF. NULL is allowed. Any context; does not switch. */
 CC_API void cc_listener_close(CCListener *listener);

@@ -199,7 +199,7 @@ int cc_listener_layer(CCListener *l, const CCConnLayer *layer) {
     return 0;
 }
 int cc_listener_fd(CCListener *l) {
-    return l == NULL ? -1 : l->use.fd->number;
+    return l == NULL || cc__get(&l->closed) ? -1 : l->use.fd->number;
 }
 
 /* ---- accept ---- */

@@ -464,6 +464,7 @@ static void *ends_late(void *arg) {
         atomic_store(&server_cancelled, true);
     }
     CHECK(stats().accepted == 1 && stats().cancelled == 0);
+    CHECK_EQ(cc_listener_fd(listener), -1); /* the server has closed it, and its number may be another one's */
     cc_listener_close(listener);
     CHECK_EQ(cc_local_key_delete(last_key), 0);
     return arg;
