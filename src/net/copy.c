@@ -135,18 +135,21 @@ static bool takes_pipes(const struct copy *c) {
     return c->to->ops->splice == NULL || c->to->ops->splice(c->to, -1, 0, &n, write_deadline(c)) == 0;
 }
 
-/* 0: continue; EAGAIN: no data; ENODATA: end of stream. */
+/* 0: continue; EAGAIN: no data; ENODATA: end of stream. After less than it could read there is most likely no more: the
+ * wait that follows knows that from the read (FD-6), without another one. */
 static int by_buffer(struct copy *c) {
     char *bytes = cc__buffer_take(BUFFER_SIZE);
     if (bytes == NULL) return ENOMEM;
     int error = 0;
-    while (error == 0 && c->left > 0 && !c->through_pipe) {
+    bool is_short = false;
+    while (error == 0 && c->left > 0 && !c->through_pipe && !is_short) {
         struct iovec part = {bytes, at_most(c, BUFFER_SIZE)};
         size_t got = 0, put = 0;
         error = check_end(c);
         if (error == 0) error = cc__conn_read(c->from, &part, 1, &got, HOW_TRY, CC_FOREVER);
         if (error == 0 && got == 0) error = ENODATA;
         if (error != 0) break;
+        is_short = got < part.iov_len;
         part.iov_len = got;
         error = cc__conn_write(c->to, &part, 1, &put, HOW_WAIT, CC_FOREVER);
         c->written += put;

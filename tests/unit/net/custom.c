@@ -210,6 +210,75 @@ CC_TASK(count_bytes, {
 }
 
 /* A copy of many bytes goes through a pipe, if the connection says that it can take them from there. */
+/* A source that counts the reads that find nothing, and knows, as a stream does, that there is nothing after a short
+ * read. */
+struct source {
+    CCConn *under;
+    int drained, empty;
+};
+
+static int source_read(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
+    struct source *s = state;
+    CHECK_EQ(count, 1);
+    CHECK(!wait);
+    (void)deadline;
+    int error = cc_read_try(s->under, parts[0].iov_base, parts[0].iov_len, n);
+    s->empty += error == EAGAIN;
+    return error;
+}
+static int source_write(void *state, const struct iovec *parts, int count, size_t *n, bool wait, CCDeadline deadline) {
+    (void)state, (void)parts, (void)count, (void)n, (void)wait, (void)deadline;
+    return EPIPE;
+}
+static int source_await(void *state, bool drained, CCDeadline deadline) {
+    struct source *s = state;
+    s->drained += drained;
+    return cc_conn_await(s->under, true, deadline);
+}
+static void source_close(void *state, bool abort) {
+    struct source *s = state;
+    (abort ? cc_abort : cc_close)(s->under);
+}
+
+static const CCConnOps source_ops = {
+    .read = source_read, .write = source_write, .await = source_await, .close = source_close};
+
+CC_TASK(answer_each, { CCConn *out, *in; }) {
+    char byte;
+    size_t n;
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(cc_write(self->out, "x", 1, NULL), 0);
+        CHECK_EQ(cc_read(self->in, &byte, 1, &n), 0);
+        CHECK_EQ(n, 1);
+    }
+    CHECK_EQ(cc_shutdown(self->out, CC_SHUT_WRITE), 0);
+    return NULL;
+}
+
+static void *short_reads(void *arg) {
+    struct source s = {0};
+    CCConn *from, *out, *to, *in;
+    uint64_t copied;
+    CHECK_EQ(cc_socketpair(&s.under, &out), 0);
+    CHECK_EQ(cc_socketpair(&to, &in), 0);
+    CHECK_EQ(cc_conn_create(&from, &source_ops, &s), 0);
+    CC_NURSERY(nursery) {
+        CHECK_EQ(CC_GO_IN(nursery, answer_each, .out = out, .in = in), 0);
+        CHECK_EQ(cc_copy(to, from, UINT64_MAX, &copied), 0);
+    }
+    CHECK_EQ(copied, 10);
+    CHECK(s.empty == 0 && s.drained == 0);
+    cc_close(from);
+    cc_close(out);
+    cc_close(to);
+    cc_close(in);
+    return arg;
+}
+
+TEST_WORKERS(a_copy_does_not_read_again_after_a_short_read) {
+    CHECK_EQ(cc_run(short_reads, NULL, NULL), 0);
+}
+
 TEST_WORKERS(copies_may_come_out_of_a_pipe) {
     size_t size = 1000000;
     for (int splices = 0; splices < 2; splices++) {
