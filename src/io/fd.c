@@ -112,8 +112,8 @@ static void finish_close(struct io_fd *fd, uint64_t word) {
     cc__set(&fd->word, (uint64_t)(fd_generation(word) + 1) << 32 | FD_FINISHING);
     if (in_set) cc__poller_remove(fd->number); /* FD-12 */
     cc__lock_release(&fd->lock);
-    if ((word & FD_ADOPTED) && !(word & FD_SOCKET))
-        (void)cc__os_close(fd->number);
+    if (word & FD_ADOPTED)
+        (void)cc__os_close(fd->number); /* find_open has told a socket not to linger */
     else
         (void)cc__os_close_at_once(fd->number);
     (void)cc__and(&fd->word, ~FD_FINISHING); /* pairs with cc__fd_find */
@@ -311,6 +311,12 @@ void cc__fd_shut(struct io_use *use, unsigned sides) {
     cc__wakes_flush(&wakes);
 }
 
+/* 0 or EBADF. A socket of the library's is told not to linger, which is one call for both. */
+static int find_open(int number, uint64_t word) {
+    bool own_socket = (word & FD_ADOPTED) && (word & FD_SOCKET);
+    return own_socket ? cc__os_no_linger(number) : cc__os_valid(number);
+}
+
 /* only: only if it has that generation; otherwise any. */
 static int close_fd(struct io_use use, bool only) {
     struct io_fd *fd = use.fd;
@@ -320,7 +326,7 @@ static int close_fd(struct io_use use, bool only) {
     do {
         if ((word & FD_CLOSING) || (only && !is_current(&use, word))) return EBADF;
     } while (!cc__cas(&fd->word, &word, (word | FD_CLOSING) + 1));
-    if (cc__os_valid(number) != 0) { /* it is not open: no state changes */
+    if (find_open(number, word) != 0) { /* it is not open: no state changes */
         (void)cc__and(&fd->word, ~FD_CLOSING);
         use.word = word;
         cc__fd_leave(&use);
@@ -396,15 +402,21 @@ void cc__fd_give_turn(struct io_fd *fd, enum io_side side) {
     cc__lock_release(&fd->side[side].turn);
 }
 
-int cc__fd_adopt(int number, bool fresh) {
+/* FD_SOCKET, FD_STREAM. */
+static uint64_t ask_kind(int number) {
+    bool is_socket = false, is_stream = cc__os_is_stream(number, &is_socket);
+    return (is_socket ? FD_SOCKET : 0) | (is_stream ? FD_STREAM : 0);
+}
+
+/* nonblocking: it is in that mode. */
+static int adopt(int number, bool fresh, bool nonblocking, uint64_t kind) {
     struct io_use use;
-    bool blocks = false, skips = false, is_socket = false;
+    bool blocks = false;
     int error = cc__fd_find(number, &use);
     if (error != 0) return error;
     struct io_fd *fd = use.fd;
-    skips = cc__os_is_stream(number, &is_socket);
     cc__lock_take(&fd->lock); /* also guards the mode: a release may be under way */
-    error = cc__os_nonblocking(number, true, &blocks);
+    if (!nonblocking) error = cc__os_nonblocking(number, true, &blocks);
     uint64_t word = cc__get(&fd->word), next;
     if (error != 0 || (!fresh && was_adopted_locked(fd, word, blocks))) {
         cc__lock_release(&fd->lock);
@@ -413,7 +425,7 @@ int cc__fd_adopt(int number, bool fresh) {
     if (fd->borrowed_blocking) blocks = true; /* FD-10 */
     bool waited_for = any_waits_locked(fd);
     do {
-        next = (word & ~(FD_SOCKET | FD_BLOCKS)) | FD_ADOPTED | (blocks ? FD_BLOCKS : 0) | (is_socket ? FD_SOCKET : 0);
+        next = (word & ~(FD_SOCKET | FD_STREAM | FD_BLOCKS)) | FD_ADOPTED | (blocks ? FD_BLOCKS : 0) | kind;
         /* The number had another descriptor, which was closed without the library's knowledge. If that was not adopted,
          * calls on the number that have begun continue. */
         if (!waited_for && (fresh || (word & FD_ADOPTED))) next += UINT64_C(1) << 32;
@@ -424,13 +436,22 @@ int cc__fd_adopt(int number, bool fresh) {
         cc__set(&fd->registered, 0);
         count_event_locked(fd);
         cc__set(&fd->broken, 0);
-        cc__set(&fd->no_skip, !skips);
+        cc__set(&fd->no_skip, !(kind & FD_STREAM));
         for (int side = 0; side < IO_SIDES; side++) {
             cc__set(&fd->side[side].drained, 0);
         }
     }
     cc__lock_release(&fd->lock);
     return error;
+}
+
+int cc__fd_adopt(int number, bool fresh) {
+    return adopt(number, fresh, false, ask_kind(number));
+}
+
+int cc__fd_adopt_accepted(int number, uint64_t listener) {
+    bool known = (listener & FD_ADOPTED) && (listener & FD_SOCKET);
+    return adopt(number, true, true, known ? listener & (FD_SOCKET | FD_STREAM) : ask_kind(number));
 }
 
 int cc__fd_release(int number) {

@@ -80,6 +80,7 @@ _Static_assert(sizeof(struct io_fd) == 2 * CC_LINE, "the table has one for every
 #define fd_generation(word) ((uint32_t)((word) >> 32))
 
 #define FD_SOCKET (UINT64_C(1) << 28) /* adopted, and a socket */
+#define FD_STREAM (UINT64_C(1) << 29) /* adopted, and a short read means that it is empty */
 
 /* A descriptor in use: its state, and its word when it was entered. 0, EBADF or ENOMEM. */
 struct io_use {
@@ -106,6 +107,9 @@ int cc__fd_broken(const struct io_use *use);
 
 /* fresh: the system has just returned the number. Otherwise it may have been adopted before: then nothing changes. */
 int cc__fd_adopt(int number, bool fresh);
+/* A number that an accept has just returned, in non-blocking mode. listener: its word during the accept; a connection is
+ * of the same kind, so the system is not asked if that was adopted. */
+int cc__fd_adopt_accepted(int number, uint64_t listener);
 int cc__fd_release(int number);
 int cc__fd_close(int number);
 /* For a caller that keeps it: EBADF also if it was closed without the library's knowledge and its number was reused. */

@@ -383,7 +383,7 @@ int cc__call_accept(struct io_use *use, int *connection, struct sockaddr *addres
     ssize_t result = -1;
     int error = cc__call_run(use, &c, how, cc__wait_deadline(deadline), &result);
     if (error != 0) return error;
-    error = cc__fd_adopt((int)result, true);
+    error = cc__fd_adopt_accepted((int)result, use->word);
     if (error != 0) (void)cc__os_close((int)result);
     *connection = error == 0 ? (int)result : -1;
     return error;

@@ -22,6 +22,8 @@ int cc__os_above_standard(int fd);
 int cc__os_close(int fd);
 /* The same without a wait for data that a socket has not sent (SO_LINGER): that is still sent. */
 int cc__os_close_at_once(int fd);
+/* Only the first half of it: a later close does not wait. 0; EBADF: not open. */
+int cc__os_no_linger(int fd);
 int cc__os_valid(int fd);
 /* Switches the mode; *blocked: it was in blocking mode. */
 int cc__os_nonblocking(int fd, bool on, bool *blocked);

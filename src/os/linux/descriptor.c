@@ -61,16 +61,20 @@ int cc__os_close(int fd) {
     return error == EINTR ? 0 : error; /* Linux has closed it */
 }
 
-int cc__os_close_at_once(int fd) {
+int cc__os_no_linger(int fd) {
     struct linger linger = {0};
     socklen_t length = sizeof linger;
-    if (likely(cc__os_simulation_of(fd) == NULL)) {
-        int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
-        if (rc == 0 && unlikely(linger.l_onoff && linger.l_linger != 0)) {
-            linger.l_onoff = 0;
-            rc = CALL(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
-        }
+    if (unlikely(cc__os_simulation_of(fd) != NULL)) return cc__os_valid(fd);
+    int rc = CALL(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
+    if (rc == 0 && unlikely(linger.l_onoff && linger.l_linger != 0)) {
+        linger.l_onoff = 0;
+        rc = CALL(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
     }
+    return rc == -EBADF ? EBADF : 0;
+}
+
+int cc__os_close_at_once(int fd) {
+    (void)cc__os_no_linger(fd);
     return cc__os_close(fd);
 }
 

@@ -247,6 +247,9 @@ int cc__os_close(int fd) {
 int cc__os_close_at_once(int fd) {
     return cc__os_close(fd);
 }
+int cc__os_no_linger(int fd) {
+    return kernel.fd[fd].open ? 0 : EBADF;
+}
 int cc__os_valid(int fd) {
     return kernel.fd[fd].open ? 0 : EBADF;
 }

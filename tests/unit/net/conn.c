@@ -663,6 +663,38 @@ TEST(descriptors_that_travel) {
     CHECK_EQ(cc_run(unix_calls, NULL, NULL), 0);
 }
 
+/* The system ends a read of a Unix socket where descriptors were sent: what follows comes without another edge. That is so
+ * for both sides, also the one that was accepted. */
+CC_TASK(send_behind_descriptors, { CCConn *c; }) {
+    int fd = cc_conn_fd(self->c);
+    while (cc_io_waiters() < 1) cc_yield();
+    CHECK_EQ(cc_unix_send_fds(self->c, &fd, 1, "a", 1), 0);
+    CHECK_EQ(cc_unix_send_fds(self->c, &fd, 1, "b", 1), 0);
+    return NULL;
+}
+
+static void *behind_descriptors(void *arg) {
+    struct ends e = make(KIND_UNIX);
+    char text[8];
+    size_t n;
+    for (int side = 0; side < 2; side++) {
+        CCConn *from = side == 0 ? e.here : e.there, *to = side == 0 ? e.there : e.here;
+        CC_NURSERY(nursery) {
+            CHECK_EQ(CC_GO_IN(nursery, send_behind_descriptors, .c = from), 0);
+            for (int i = 0; i < 2; i++) {
+                CHECK_EQ(cc_read_until(to, text, sizeof text, &n, cc_after_ms(10000)), 0);
+                CHECK(n == 1 && text[0] == "ab"[i]);
+            }
+        }
+    }
+    end(e);
+    return arg;
+}
+
+TEST_WORKERS(what_follows_descriptors_is_read) {
+    CHECK_EQ(cc_run(behind_descriptors, NULL, NULL), 0);
+}
+
 /* ---- half-open ---- */
 
 /* A peer that seems dead: it acknowledges nothing, and sends nothing. */
