@@ -107,8 +107,8 @@ int cc__fd_broken(const struct io_use *use);
 
 /* fresh: the system has just returned the number. Otherwise it may have been adopted before: then nothing changes. */
 int cc__fd_adopt(int number, bool fresh);
-/* A number that an accept has just returned, in non-blocking mode. listener: its word during the accept; a connection is
- * of the same kind, so the system is not asked if that was adopted. */
+/* A number that an accept has just returned, in non-blocking mode. listener: its word during the accept; a connection
+ * is of the same kind, so the system is not asked if that was adopted. */
 int cc__fd_adopt_accepted(int number, uint64_t listener);
 int cc__fd_release(int number);
 int cc__fd_close(int number);

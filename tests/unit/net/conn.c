@@ -663,8 +663,8 @@ TEST(descriptors_that_travel) {
     CHECK_EQ(cc_run(unix_calls, NULL, NULL), 0);
 }
 
-/* The system ends a read of a Unix socket where descriptors were sent: what follows comes without another edge. That is so
- * for both sides, also the one that was accepted. */
+/* The system ends a read of a Unix socket where descriptors were sent: what follows comes without another edge. That is
+ * so for both sides, also the one that was accepted. */
 CC_TASK(send_behind_descriptors, { CCConn *c; }) {
     int fd = cc_conn_fd(self->c);
     while (cc_io_waiters() < 1) cc_yield();
