@@ -199,9 +199,10 @@ static int run_counted(struct io_use *use, struct call *c, enum how how, CCDeadl
 
 /* ---- bytes ---- */
 
+/* SIZE_MAX: more than that, which the system refuses. */
 static size_t length_of(const struct iovec *parts, int count) {
     size_t sum = 0;
-    for (int i = 0; i < count; i++) sum += parts[i].iov_len;
+    for (int i = 0; i < count; i++) sum = parts[i].iov_len <= SIZE_MAX - sum ? sum + parts[i].iov_len : SIZE_MAX;
     return sum;
 }
 

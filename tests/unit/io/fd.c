@@ -155,6 +155,9 @@ static void *vectors(void *arg) {
     CHECK(memcmp(a, "abc", 3) == 0 && memcmp(b, "defg", 4) == 0);
     CHECK_EQ(cc_fd_readv_try(p.in, in, 2, &n), EAGAIN);
     CHECK_EQ(cc_fd_readv(p.in, in, -1, &n), EINVAL);
+    struct iovec huge[] = {{a, SIZE_MAX}, {a, 1}}; /* not a read of 0 bytes, which would look like the end */
+    CHECK_EQ(cc_fd_readv(p.in, huge, 2, &n), EINVAL);
+    CHECK_EQ(cc_fd_writev(p.out, huge, 2, &n), EINVAL);
     CHECK_EQ(cc_fd_readv(p.in, NULL, 1, &n), EINVAL);
     CHECK_EQ(cc_fd_read(p.in, NULL, 1, &n), EINVAL);
     CHECK_EQ(cc_fd_read(p.in, a, 1, NULL), EINVAL);
