@@ -209,7 +209,6 @@ CC_TASK(count_bytes, {
     return NULL;
 }
 
-/* A copy of many bytes goes through a pipe, if the connection says that it can take them from there. */
 /* A source that counts the reads that find nothing, and knows, as a stream does, that there is nothing after a short
  * read. */
 struct source {
@@ -279,6 +278,7 @@ TEST_WORKERS(a_copy_does_not_read_again_after_a_short_read) {
     CHECK_EQ(cc_run(short_reads, NULL, NULL), 0);
 }
 
+/* A copy of many bytes goes through a pipe, if the connection says that it can take them from there. */
 TEST_WORKERS(copies_may_come_out_of_a_pipe) {
     size_t size = 1000000;
     for (int splices = 0; splices < 2; splices++) {
