@@ -7,13 +7,17 @@
 
 /* A read of the clock takes as long as some operations, or much longer: its time is subtracted. */
 struct timed_move cc__contention_begin(struct worker *w) {
+    uint32_t tries = cc__get(&w->runq.timed);
     cc__set(&w->runq.timed, 0);
     uint64_t before = cc__clock_now(), now = cc__clock_now();
-    return (struct timed_move){now + (now - before), cc__get(&w->moves.count)};
+    return (struct timed_move){now + (now - before), cc__get(&w->moves.count), tries - 1};
 }
 
 void cc__contention_end(struct worker *w, struct timed_move begun) {
-    if (cc__get(&w->moves.count) == begun.moves) return; /* the object was used by this worker before */
+    if (cc__get(&w->moves.count) == begun.moves) { /* the object was used by this worker before */
+        cc__set(&w->runq.timed, begun.tries);
+        return;
+    }
     uint64_t now = cc__clock_now(), ns = now > begun.start ? now - begun.start : 0;
     cc__set(&w->moves.ns, cc__get(&w->moves.ns) + ns);
     if (ns > cc__get(&w->moves.longest)) cc__set(&w->moves.longest, ns);
@@ -42,7 +46,7 @@ static void give_back_soon(struct worker *w) {
 
 void cc__contention_count(struct worker *w, uint32_t moves) {
     if (cc__sched.simulated || cc__worker_is_island(w)) return;
-    cc__set(&w->runq.timed, 1);
+    cc__set(&w->runq.timed, MOVES_TRIES);
     if (moves % MOVES_JUDGED != 0) return;
     uint64_t now = cc__clock_now(), since = cc__get(&w->moves.since), each = average(w);
     cc__set(&w->moves.since, now);

@@ -41,7 +41,7 @@ CC_INLINE bool cc__contention_times(struct worker *w) {
 }
 struct timed_move {
     uint64_t start;
-    uint32_t moves;
+    uint32_t moves, tries;
 };
 struct timed_move cc__contention_begin(struct worker *w);
 void cc__contention_end(struct worker *w, struct timed_move begun);

@@ -132,6 +132,9 @@ CC_INLINE bool cc__policy_steal_paid(uint32_t received, uint64_t lock_waits, uin
 /* ---- contention for channels (contention.c) ---- */
 
 enum {
+    /* For a move to be timed so many operations are, until one is a move. Measured: with 1 bench/work/actors takes 2.5
+     * times as long as on one worker where moves are expensive */
+    MOVES_TRIES = 4,
     MOVES_TIMED = 16,   /* of so many moves one is timed, with three reads of the clock. Guess */
     MOVES_JUDGED = 128, /* moves until the worker decides: 60 to 200 us where they matter. Guess */
     /* What the moves cost, in times of the operations: the values move, too, and the records of those who wait.

@@ -35,7 +35,7 @@ struct runq {
     struct link fifo;           /* woken and yielded, oldest first */
     struct link fresh;          /* never run, newest first */
     _Atomic uint32_t preempt;   /* the turn, its lower half, that has lasted too long; 0: none. Any thread (NEXT-3) */
-    _Atomic uint32_t timed;     /* 1: the next operation is timed (contention.h) */
+    _Atomic uint32_t timed;     /* of so many operations the first that is a move is timed (contention.h) */
 };
 
 struct worker_core {

@@ -124,15 +124,23 @@ static void *time_moves(void *arg) {
         use_elsewhere(ch);
         CHECK_EQ(cc_chan_send(ch, &line, sizeof line), 0);
     }
-    CHECK_EQ(cc__get(&w->runq.timed), 1);
+    CHECK_EQ(cc__get(&w->runq.timed), MOVES_TRIES);
     use_elsewhere(ch);
     CHECK_EQ(cc_chan_recv(ch, &line, sizeof line), 0);
     CHECK_EQ(cc__get(&w->runq.timed), 0);
     CHECK_EQ(cc__get(&w->moves.timed), 1);
-    cc__set(&w->runq.timed, 1);
-    send_and_receive(own, sizeof line); /* nothing has moved */
-    CHECK_EQ(cc__get(&w->runq.timed), 0);
+    cc__set(&w->runq.timed, MOVES_TRIES);
+    send_and_receive(own, sizeof line); /* nothing has moved: some of the next operations may */
+    CHECK_EQ(cc__get(&w->runq.timed), MOVES_TRIES - 2);
     CHECK_EQ(cc__get(&w->moves.timed), 1);
+    use_elsewhere(ch);
+    CHECK_EQ(cc_chan_recv(ch, &line, sizeof line), 0);
+    CHECK_EQ(cc__get(&w->runq.timed), 0);
+    CHECK_EQ(cc__get(&w->moves.timed), 2);
+    cc__set(&w->runq.timed, MOVES_TRIES);
+    for (int i = 0; i < MOVES_TRIES; i++) send_and_receive(own, sizeof line);
+    CHECK_EQ(cc__get(&w->runq.timed), 0);
+    CHECK_EQ(cc__get(&w->moves.timed), 2);
     cc_chan_free(ch);
     cc_chan_free(own);
     return arg;
