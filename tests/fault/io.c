@@ -294,7 +294,6 @@ static const struct row {
     {RECVMSG, reads_other, {ECONNRESET, ENOMEM, ENOBUFS}, false},
     {SENDMSG, writes_other, {EPIPE, ECONNRESET, ENOBUFS, ENOMEM}, false},
     {ACCEPT, accepts, {EMFILE, ENFILE, ENOBUFS, ENOMEM, ECONNABORTED}, false},
-    {FCNTL, accepts, {EPERM}, false},
     {CONNECT, connects, {ECONNREFUSED, ENETUNREACH, EADDRNOTAVAIL, ENOBUFS}, true},
     {SENDFILE, sends_file, {EPIPE, EIO, ENOMEM}, false},
     {SPLICE, splices, {EPIPE, EIO, ENOMEM}, false},
