@@ -90,7 +90,7 @@ TEST_WORKERS(shared) {
 /* Many callers: few of them have timers, so a tick does not wake all. */
 enum { CALLERS = 1000, FEW = 100 };
 
-static unsigned callers_waiting, callers_with_ticks;
+static _Atomic unsigned callers_waiting, callers_with_ticks;
 static CCTask callers[CALLERS];
 
 static void *wait_for_tick(void *arg) {
@@ -101,7 +101,8 @@ static void *wait_for_tick(void *arg) {
 }
 
 static void start_callers(CCNursery *n, CCTicker *ticker) {
-    callers_waiting = callers_with_ticks = 0;
+    callers_waiting = 0;
+    callers_with_ticks = 0;
     for (int i = 0; i < CALLERS; i++) CHECK_EQ(cc_nursery_spawn_ex(n, &callers[i], wait_for_tick, ticker, NULL), 0);
     while (callers_waiting < CALLERS) cc_yield();
 }
