@@ -26,7 +26,7 @@ command -v ninja >/dev/null && export CMAKE_GENERATOR=${CMAKE_GENERATOR:-Ninja}
 #   only      patterns of names, where what a stage changes concerns no others
 #   slowdown  divisor of loop counts      workers  numbers of workers, empty: all of them
 #   stress    a further divisor for that group, which would otherwise take most of the time
-#   without   variables of the environment that take something away from the library
+#   without   variables of the environment that take something away from the library, or say what it runs on
 #   patience  factor on timeouts          limit    seconds after which a program as a whole is stopped
 choose_stage() {
     preset=$1 groups="stress programs battery unit harness examples" slowdown=1 workers="" patience=1 limit=600 launcher=()
@@ -50,7 +50,7 @@ choose_stage() {
     asan) groups="apps $groups" slowdown=5 workers=1,8 patience=2 ;;
     tsan) groups="apps $groups" slowdown=10 workers=1,8 patience=3 ;;
     aarch64 | riscv64) # whatever knows the CPU or the kernel's side of it; an emulator is no test of memory orders
-        groups="programs battery unit" slowdown=20 workers=1,4 patience=4
+        groups="programs battery unit" slowdown=20 workers=1,4 patience=4 without=(TEST_EMULATED=1)
         only=('unit/'{arch,fiber,inspect,os,panic,rt,sched,sync,task,timer}'/*' battery/cap3 'programs/*')
         ;;
     clang)
